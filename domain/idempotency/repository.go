@@ -1,0 +1,25 @@
+package idempotency
+
+import (
+	"context"
+	"time"
+)
+
+// Repository is the port to stored records, bound to one transaction. It decides nothing: Judge does.
+type Repository interface {
+	// Reserve stores the reservation's record unless its scope has one, and returns the record that stands now: the
+	// reservation's token tells that it is the reservation's. Error: ErrInProgress when another transaction holds the
+	// scope for longer than this one waits.
+	Reserve(ctx context.Context, n Reservation, lease time.Duration) (Record, error)
+
+	// Replace stores next in the place of old, if old's scope, token and status still stand: the one way to change a
+	// record. Error, at the latest from the commit: ErrLost when they do not.
+	Replace(ctx context.Context, old, next Record) error
+
+	// Find reads a record, an expired one too. Error: ErrNotFound.
+	Find(ctx context.Context, s Scope) (Record, error)
+
+	// Sweep deletes at most limit records that are finished and past their retention, and tells how many. It leaves out
+	// those that another transaction holds.
+	Sweep(ctx context.Context, limit int) (int, error)
+}

@@ -1,0 +1,102 @@
+// Package payment is the language spoken with the payment provider: the attempt that is asked for and the answers that
+// it can have. It holds values and the port, no state of its own.
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"kakutei/domain/fault"
+	"kakutei/domain/money"
+)
+
+// Attempt is one try to charge an order. Only a definite decline lets the next one start.
+type Attempt struct {
+	OrderID string
+	Number  int // from 1
+	Money   money.Money
+	Method  string // the provider's token for how to pay, never card data; empty: the gateway's default
+	BegunAt time.Time
+}
+
+// GatewayKey names the charge to the provider. It follows from order and attempt, not from the request's key: two tabs
+// with two keys still charge once.
+func (a Attempt) GatewayKey() string { return a.OrderID + ":" + strconv.Itoa(a.Number) }
+
+// ForgottenAt tells whether a provider that keeps its keys for so long may have forgotten this one. The same key would
+// then be a new charge: such an attempt is looked up, never sent again.
+func (a Attempt) ForgottenAt(now time.Time, retention time.Duration) bool {
+	return now.Sub(a.BegunAt) >= retention
+}
+
+// Answer is a definite answer of the provider: Charge or Decline. Whatever else comes back is unknown, an error.
+type Answer interface{ definite() }
+
+// Charge says that the money was taken.
+type Charge struct {
+	ID        string // the provider's
+	Money     money.Money
+	ChargedAt time.Time // by the provider's clock
+}
+
+// Decline says that no money was taken and none will be for this attempt.
+type Decline struct {
+	Code    string // why, in the provider's words: "card_declined"
+	Message string // for people; may be empty
+}
+
+func (Charge) definite()  {}
+func (Decline) definite() {}
+
+var (
+	// ErrDeclined is the provider's "no" as the shopper's final answer under this key.
+	ErrDeclined = fault.New("payment_declined", fault.NewKey,
+		"the payment was declined and no money was taken; the order can be paid with a new key")
+	// ErrAmountConflict says that the provider took other money than was asked. A person has to refund it.
+	ErrAmountConflict = errors.New("payment: the provider took other money than was asked")
+	// ErrNotListed says that the provider's list holds no line of this attempt, which proves nothing.
+	ErrNotListed = errors.New("payment: the provider's list does not show this attempt")
+)
+
+// Refusal is the decline as an outcome.
+func (d Decline) Refusal() *fault.Fault { return ErrDeclined.With("declineCode", d.Code) }
+
+// Check tells whether the answer settles the attempt. Error: ErrAmountConflict.
+func (a Attempt) Check(answer Answer) error {
+	if charge, ok := answer.(Charge); ok && charge.Money != a.Money {
+		return fmt.Errorf("%w: asked %s for %s, taken %s as charge %s",
+			ErrAmountConflict, a.Money, a.GatewayKey(), charge.Money, charge.ID)
+	}
+	return nil
+}
+
+// Booking is one line of the provider's list of charges.
+type Booking struct {
+	OrderID    string
+	Attempt    int
+	GatewayKey string
+	Answer     Answer
+}
+
+// FindIn is the answer that the provider's list gives to this attempt: the line under its gateway key, and no other.
+// Error: ErrNotListed.
+func (a Attempt) FindIn(list []Booking) (Answer, error) {
+	for _, b := range list {
+		if b.GatewayKey == a.GatewayKey() {
+			return b.Answer, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", ErrNotListed, a.GatewayKey())
+}
+
+// Gateway is the port to the provider. Every error means unknown: the money may have been taken or not, now or in a
+// moment. Implementations send once and never retry.
+type Gateway interface {
+	// Charge asks for the attempt's money under its gateway key.
+	Charge(ctx context.Context, a Attempt) (Answer, error)
+	// Lookup lists what the provider has booked for an order, without any effect.
+	Lookup(ctx context.Context, orderID string) ([]Booking, error)
+}
