@@ -1,0 +1,74 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PKG ?= ./...
+FUZZTIME ?= 10s
+# The tools have a go.mod of their own, so that the service's lists only what it is built from.
+TOOL := go tool -modfile=.tools/go.mod
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT = $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknown)
+
+.PHONY: help
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Build and start the service (settings: bin/kakutei help)
+	bin/kakutei serve
+
+.PHONY: build
+build: ## Build bin/kakutei
+	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/kakutei ./cmd/kakutei
+
+.PHONY: check
+check: vet lint layers test ## All that CI checks
+
+.PHONY: test
+test: compiler ## Run the tests under the race detector, with a PostgreSQL server (PKG=./domain/... for a part)
+	CGO_ENABLED=1 .ci/with-postgres go test -race -timeout 20m $(PKG)
+
+.PHONY: lint
+lint: ## Check format and style, as .golangci.yml says
+	$(TOOL) golangci-lint run
+
+.PHONY: vet
+vet: ## Run go vet
+	go vet ./...
+
+.PHONY: layers
+layers: ## Check who imports whom, and what lies in the top directory
+	go test -count=1 -run 'Layer|ImportRule|TopDirectory' ./cmd/kakutei
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(TOOL) gofumpt -l -w -modpath kakutei .
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (10s)
+	@go test -list '^Fuzz' ./... | \
+	  awk '/^Fuzz/ { target[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print target[i], $$2; n = 0 }' | \
+	  while read -r target package; do \
+	    echo "== $$target in $$package"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
+	  done
+
+.PHONY: cover
+cover: ## Measure which statements the tests run, into coverage.out
+	.ci/with-postgres go test -timeout 20m -coverpkg=./... -coverprofile=coverage.out $(PKG)
+	go tool cover -func=coverage.out | tail -n 1
+
+.PHONY: tidy
+tidy: ## Make both go.mod files match the imports
+	go mod tidy
+	go -C .tools mod tidy
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin coverage.out
+
+# The race detector is C code.
+.PHONY: compiler
+compiler:
+	@command -v "$$(go env CC | cut -d ' ' -f 1)" >/dev/null || .ci/install gcc libc6-dev || \
+	  { echo 'go test -race needs a C compiler (Debian: apt-get install gcc libc6-dev; macOS: xcode-select --install)' >&2; exit 1; }

@@ -1,0 +1,140 @@
+package gormstore
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"kakutei/application/port"
+	"kakutei/infrastructure/gateway"
+)
+
+// Book is the built-in payment provider's book, kept in this store in transactions of its own: it stands for the outside
+// world and shares none with an order.
+type Book struct{ store *Store }
+
+var _ gateway.Book = Book{}
+
+// Book is the provider's book in this store.
+func (s *Store) Book() Book { return Book{s} }
+
+type chargeRow struct {
+	GatewayKey  string
+	OrderID     string
+	Attempt     int
+	Amount      int64
+	Currency    string
+	Method      string
+	Status      string
+	ChargeID    *string
+	DeclineCode *string
+	BookedAt    instant
+}
+
+// TableName is GORM's way to ask.
+func (chargeRow) TableName() string { return "simulator_charges" }
+
+const chargeColumns = `gateway_key, order_id, attempt, amount, currency, method, status, charge_id, decline_code, booked_at`
+
+func (r *chargeRow) columns() []any {
+	return []any{
+		&r.GatewayKey, &r.OrderID, &r.Attempt, &r.Amount, &r.Currency, &r.Method, &r.Status, &r.ChargeID,
+		&r.DeclineCode, &r.BookedAt,
+	}
+}
+
+var returning = clause.Returning{Columns: []clause.Column{{Name: chargeColumns, Raw: true}}}
+
+// Enter implements gateway.Book.
+func (b Book) Enter(ctx context.Context, line gateway.Line) (stands gateway.Line, entered bool, err error) {
+	return b.change(ctx, line.GatewayKey, func(db *gorm.DB) *gorm.DB {
+		row := chargeRowOf(line)
+		return db.Clauses(clause.OnConflict{DoNothing: true}, returning).Create(&row)
+	})
+}
+
+// Settle implements gateway.Book.
+func (b Book) Settle(ctx context.Context, line gateway.Line) (stands gateway.Line, settled bool, err error) {
+	return b.change(ctx, line.GatewayKey, func(db *gorm.DB) *gorm.DB {
+		return db.Model(&chargeRow{}).Clauses(returning).
+			Where("gateway_key = ? AND status = ?", line.GatewayKey, string(gateway.Failed)).
+			Select("status", "charge_id", "decline_code", "booked_at").Updates(chargeRowOf(line))
+	})
+}
+
+// change answers the row that the draft has changed, or else the one that stands.
+func (b Book) change(
+	ctx context.Context, key string, draft func(*gorm.DB) *gorm.DB,
+) (stands gateway.Line, changed bool, err error) {
+	err = b.store.do(ctx, port.Fully, func(tx *session) error {
+		stands, changed = gateway.Line{}, false
+		q, err := tx.sql.build(draft)
+		err = tx.ask(ctx, q, err, func(answer row) error {
+			changed = true
+			return scanLine(answer, &stands)
+		})
+		if err != nil || changed {
+			return err
+		}
+		stands, err = b.line(ctx, tx, key)
+		return err
+	})
+	return stands, changed, err
+}
+
+func (Book) line(ctx context.Context, tx *session, key string) (line gateway.Line, err error) {
+	q, err := tx.sql.build(func(db *gorm.DB) *gorm.DB {
+		return db.Model(&chargeRow{}).Select(chargeColumns).Where("gateway_key = ?", key).Find(&[]chargeRow{})
+	})
+	found := false
+	err = tx.ask(ctx, q, err, func(answer row) error {
+		found = true
+		return scanLine(answer, &line)
+	})
+	if err == nil && !found {
+		err = gateway.ErrNoLine
+	}
+	return line, err
+}
+
+// OfOrder implements gateway.Book.
+func (b Book) OfOrder(ctx context.Context, orderID string) (lines []gateway.Line, err error) {
+	err = b.store.read(ctx, func(tx *session) error {
+		lines = nil
+		q, err := tx.sql.build(func(db *gorm.DB) *gorm.DB {
+			return db.Model(&chargeRow{}).Select(chargeColumns).
+				Where("order_id = ? AND status <> ?", orderID, string(gateway.Failed)).
+				Order("booked_at, attempt").Find(&[]chargeRow{})
+		})
+		return tx.ask(ctx, q, err, func(answer row) error {
+			var line gateway.Line
+			err := scanLine(answer, &line)
+			lines = append(lines, line)
+			return err
+		})
+	})
+	return lines, err
+}
+
+func chargeRowOf(l gateway.Line) chargeRow {
+	return chargeRow{
+		GatewayKey: l.GatewayKey, OrderID: l.OrderID, Attempt: l.Attempt, Amount: l.Amount, Currency: l.Currency,
+		Method: l.Method, Status: string(l.Status), ChargeID: optional(l.ChargeID),
+		DeclineCode: optional(l.DeclineCode), BookedAt: instant{l.BookedAt},
+	}
+}
+
+func scanLine(answer row, into *gateway.Line) error {
+	var r chargeRow
+	if err := answer.Scan(r.columns()...); err != nil {
+		return err
+	}
+	*into = gateway.Line{
+		GatewayKey: r.GatewayKey, OrderID: r.OrderID, Attempt: r.Attempt, Amount: r.Amount, Currency: r.Currency,
+		Method: r.Method, Status: gateway.Status(r.Status), ChargeID: given(r.ChargeID),
+		DeclineCode: given(r.DeclineCode), BookedAt: r.BookedAt.Time,
+	}
+	return nil
+}
+

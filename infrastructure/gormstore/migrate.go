@@ -1,0 +1,155 @@
+package gormstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"kakutei/application/port"
+	"kakutei/migrations"
+)
+
+// ddl is how the tables come into a database.
+type ddl struct {
+	dialect goose.Dialect
+	files   fs.FS
+	dir     string
+	open    func() (*sql.DB, error)
+	options []goose.ProviderOption
+	err     error
+}
+
+func postgresSchema(address string) ddl {
+	// The first of several instances that start at once migrates; the others wait, 60 s at most.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60))
+	return ddl{
+		dialect: goose.DialectPostgres, files: migrations.Postgres, dir: "postgres", err: err,
+		options: []goose.ProviderOption{goose.WithSessionLocker(locker)},
+		open: func() (*sql.DB, error) {
+			settings, err := pgx.ParseConfig(address)
+			if err != nil {
+				return nil, errors.New("the PostgreSQL address cannot be read")
+			}
+			return stdlib.OpenDB(*settings), nil
+		},
+	}
+}
+
+func sqliteSchema(path string) ddl {
+	return ddl{
+		dialect: goose.DialectSQLite3, files: migrations.SQLite, dir: "sqlite",
+		open: func() (*sql.DB, error) {
+			db, err := sql.Open("sqlite", sqliteAddress(path, 10*time.Second)+"&_txlock=immediate")
+			if err == nil {
+				db.SetMaxOpenConns(1)
+			}
+			return db, err
+		},
+	}
+}
+
+func (s ddl) provider() (*goose.Provider, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	files, err := fs.Sub(s.files, s.dir)
+	if err != nil {
+		return nil, err
+	}
+	db, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	p, err := goose.NewProvider(s.dialect, db, files, s.options...)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return p, nil
+}
+
+// Migrate brings the database's schema up to date. Several processes may do so at once. A database that is newer than
+// this program is left as it is.
+func (s *Store) Migrate(ctx context.Context) (err error) {
+	p, err := s.schema.provider()
+	if err != nil {
+		return fmt.Errorf("gormstore: migrations: %w", err)
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	for {
+		current, target, err := p.GetVersions(ctx)
+		if err == nil && current >= target {
+			return nil
+		}
+		if err == nil {
+			_, err = p.Up(ctx)
+		}
+		if err == nil {
+			return nil
+		}
+		// SQLite has no lock that a migration could take beside its own transaction: of several processes that start at
+		// once, all but one find the file busy or the work done.
+		if s.schema.dialect != goose.DialectSQLite3 || !metAnother(err) || !pause(ctx, 5) {
+			return fmt.Errorf("gormstore: migrations: %w", err)
+		}
+	}
+}
+
+func metAnother(err error) bool {
+	text := err.Error() // goose drops the driver's error in some places
+	return strings.Contains(text, "locked") || strings.Contains(text, "already exists") ||
+		strings.Contains(text, "UNIQUE constraint failed: goose_db_version")
+}
+
+// Ready tells whether the store can be read and written and its schema is at least this program's.
+func (s *Store) Ready(ctx context.Context) error {
+	target, err := s.schema.target()
+	if err != nil {
+		return err
+	}
+	return s.do(ctx, port.Briefly, func(tx *session) error {
+		version, writable := int64(0), true
+		q := statement{sql: "SELECT max(version_id) FROM goose_db_version WHERE is_applied"}
+		if err := tx.ask(ctx, q, nil, func(answer row) error { return answer.Scan(&version) }); err != nil {
+			return err
+		}
+		if s.schema.dialect == goose.DialectPostgres {
+			q := statement{sql: "SELECT current_setting('transaction_read_only') = 'off'"}
+			if err := tx.ask(ctx, q, nil, func(answer row) error { return answer.Scan(&writable) }); err != nil {
+				return err
+			}
+		}
+		switch {
+		case !writable:
+			return port.ErrUnavailable.Because(errors.New("the database is read-only"))
+		case version < target:
+			return port.ErrUnavailable.Because(fmt.Errorf("the schema is version %d, not %d: run the migrations", version, target))
+		}
+		return nil
+	})
+}
+
+// target is the version of the newest migration in this program.
+func (s ddl) target() (int64, error) {
+	names, err := fs.Glob(s.files, s.dir+"/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	var newest int64
+	for _, name := range names {
+		v, err := goose.NumericComponent(name)
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, v)
+	}
+	return newest, nil
+}

@@ -1,0 +1,219 @@
+package gormstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"kakutei/domain/money"
+	"kakutei/domain/order"
+	"kakutei/domain/payment"
+)
+
+// orders implements order.Repository.
+type orders struct{ *session }
+
+type orderRow struct {
+	ID              string
+	CustomerID      string
+	Status          string
+	Amount          int64
+	Currency        string
+	PlacedAt        instant
+	Version         int
+	Attempt         int
+	AttemptAmount   *int64
+	AttemptCurrency *string
+	AttemptMethod   *string
+	AttemptBegunAt  instant
+	PayingKey       *string
+	PaymentID       *string
+	ChargeID        *string
+	PaidAt          instant
+	CancelledAt     instant
+	CancelReason    *string
+	Lines           string
+}
+
+// TableName is GORM's way to ask.
+func (orderRow) TableName() string { return "orders" }
+
+const orderColumns = `id, customer_id, status, amount, currency, placed_at, version, attempt, attempt_amount,
+	attempt_currency, attempt_method, attempt_begun_at, paying_key, payment_id, charge_id, paid_at, cancelled_at,
+	cancel_reason, lines`
+
+// columns are where orderColumns are scanned into.
+func (r *orderRow) columns() []any {
+	return []any{
+		&r.ID, &r.CustomerID, &r.Status, &r.Amount, &r.Currency, &r.PlacedAt, &r.Version, &r.Attempt, &r.AttemptAmount,
+		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.PayingKey, &r.PaymentID, &r.ChargeID, &r.PaidAt,
+		&r.CancelledAt, &r.CancelReason, &r.Lines,
+	}
+}
+
+// changeable are the columns that the verbs change.
+var changeable = []string{
+	"status", "version", "attempt", "attempt_amount", "attempt_currency", "attempt_method", "attempt_begun_at",
+	"paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
+}
+
+// errOverwritten says that the stored order is not the one that was read: start anew, from a fresh read.
+var errOverwritten = fmt.Errorf("%w: the order was changed meanwhile", errAgain)
+
+// Find implements order.Repository.
+func (r orders) Find(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
+	return r.read(ctx, id, customer)
+}
+
+// Lock implements order.Repository.
+func (r orders) Lock(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
+	return r.read(ctx, id, customer, clause.Locking{Strength: "UPDATE"})
+}
+
+func (r orders) read(
+	ctx context.Context, id order.ID, customer string, options ...clause.Expression,
+) (*order.Order, error) {
+	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		return db.Model(&orderRow{}).Select(orderColumns).Clauses(options...).
+			Where("id = ? AND customer_id = ?", string(id), customer).Find(&[]orderRow{})
+	})
+	var found orderRow
+	err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(found.columns()...) })
+	return found.order(err)
+}
+
+// lockIfOpen reads the order, and locks it if the request under @key could change it (order.State.Open). While it waits
+// for the lock the order may become one that it could not change: then @open's row is gone, and the other one is still
+// what it was before.
+const lockIfOpen = `WITH open AS (
+	SELECT ` + orderColumns + ` FROM orders
+	WHERE id = @id AND customer_id = @customer AND (status = 'PLACED' OR status = 'PAYMENT_PENDING' AND paying_key = @key)
+	FOR UPDATE
+)
+SELECT true, ` + orderColumns + ` FROM open
+UNION ALL
+SELECT false, ` + orderColumns + ` FROM orders
+WHERE id = @id AND customer_id = @customer AND NOT EXISTS (SELECT FROM open)`
+
+// LockIfOpen implements order.Repository. SQLite's transactions have the whole file to themselves: there, reading is
+// locking.
+func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key string) (*order.Order, error) {
+	if r.sql.db.Name() == "sqlite" {
+		return r.Find(ctx, id, customer)
+	}
+	q, err := r.sql.raw(lockIfOpen, map[string]any{"id": string(id), "customer": customer, "key": key})
+	if err != nil {
+		return nil, err
+	}
+	for range tries {
+		var found orderRow
+		var locked bool
+		err := r.ask(ctx, q, nil, func(answer row) error { return answer.Scan(append([]any{&locked}, found.columns()...)...) })
+		o, err := found.order(err)
+		if err != nil || locked || !o.State().Open(key) {
+			return o, err
+		}
+	}
+	return nil, order.ErrPaymentInProgress
+}
+
+// Add implements order.Repository.
+func (r orders) Add(_ context.Context, o *order.Order) error {
+	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		row, err := orderRowOf(o)
+		_ = db.AddError(err)
+		return db.Create(&row)
+	})
+	return r.later(insert, nil, err)
+}
+
+// Save implements order.Repository.
+func (r orders) Save(_ context.Context, o *order.Order) error {
+	update, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		row, err := orderRowOf(o)
+		_ = db.AddError(err)
+		return db.Model(&orderRow{}).Select(changeable).
+			Where("id = ? AND version = ?", row.ID, o.State().Version).Updates(row)
+	})
+	return r.later(update, errOverwritten, err)
+}
+
+type storedLine struct {
+	SKU       string `json:"sku"`
+	Name      string `json:"name"`
+	Quantity  int64  `json:"quantity"`
+	UnitPrice int64  `json:"unitPrice"`
+}
+
+// orderRowOf is the order as its next version is stored.
+func orderRowOf(o *order.Order) (orderRow, error) {
+	s := o.State()
+	lines := make([]storedLine, len(s.Lines))
+	for i, l := range s.Lines {
+		lines[i] = storedLine(l)
+	}
+	text, err := json.Marshal(lines)
+	if err != nil {
+		return orderRow{}, fmt.Errorf("gormstore: %w", err)
+	}
+	return orderRow{
+		ID: string(s.ID), CustomerID: s.Customer, Status: string(s.Status),
+		Amount: s.Total.Units(), Currency: s.Total.Currency().Code(), PlacedAt: instant{s.PlacedAt},
+		Version: s.Version + 1, Attempt: s.Attempt.Number,
+		AttemptAmount:   optional(s.Attempt.Money.Units()),
+		AttemptCurrency: optional(s.Attempt.Money.Currency().Code()),
+		AttemptMethod:   optional(s.Attempt.Method), AttemptBegunAt: instant{s.Attempt.BegunAt},
+		PayingKey: optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
+		PaidAt: instant{s.PaidAt}, CancelledAt: instant{s.CancelledAt}, CancelReason: optional(s.CancelReason),
+		Lines: string(text),
+	}, nil
+}
+
+// order is the aggregate that was stored; without a row it is order.ErrNotFound.
+func (r orderRow) order(err error) (*order.Order, error) {
+	if errors.Is(err, errBusy) {
+		return nil, order.ErrPaymentInProgress.Because(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.ID == "" {
+		return nil, order.ErrNotFound
+	}
+	var stored []storedLine
+	if err := json.Unmarshal([]byte(r.Lines), &stored); err != nil {
+		return nil, fmt.Errorf("gormstore: lines of order %s: %w", r.ID, err)
+	}
+	total, err := moneyOf(r.Amount, r.Currency)
+	if err != nil {
+		return nil, fmt.Errorf("gormstore: order %s: %w", r.ID, err)
+	}
+	s := order.State{
+		ID: order.ID(r.ID), Customer: r.CustomerID, Status: order.Status(r.Status), Total: total,
+		PlacedAt: r.PlacedAt.Time, PayingKey: given(r.PayingKey), PaymentID: given(r.PaymentID),
+		ChargeID: given(r.ChargeID), PaidAt: r.PaidAt.Time, CancelledAt: r.CancelledAt.Time,
+		CancelReason: given(r.CancelReason), Version: r.Version,
+	}
+	for _, l := range stored {
+		s.Lines = append(s.Lines, order.Line(l))
+	}
+	if r.Attempt > 0 {
+		asked, err := moneyOf(given(r.AttemptAmount), given(r.AttemptCurrency))
+		if err != nil {
+			return nil, fmt.Errorf("gormstore: attempt of order %s: %w", r.ID, err)
+		}
+		s.Attempt = payment.Attempt{
+			OrderID: r.ID, Number: r.Attempt, Money: asked, Method: given(r.AttemptMethod), BegunAt: r.AttemptBegunAt.Time,
+		}
+	}
+	return order.Rehydrate(s), nil
+}
+
+func moneyOf(units int64, code string) (money.Money, error) {
+	currency, err := money.ParseCurrency(code)
+	return money.Of(units, currency), err
+}

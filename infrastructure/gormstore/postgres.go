@@ -1,0 +1,252 @@
+package gormstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+)
+
+// brief is how long a reservation waits for what another transaction holds.
+const brief = 100 * time.Millisecond
+
+// postgresEngine talks to PostgreSQL, pipelined: an exchange is one round trip, however many statements it has.
+type postgresEngine struct {
+	pool        *pgxpool.Pool
+	lockTimeout time.Duration
+}
+
+func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
+	settings, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, errors.New("gormstore: the PostgreSQL address cannot be read") // the parser's words may hold the password
+	}
+	settings.MaxConns = int32(min(c.Pool, 10_000)) //nolint:gosec // bounded one word before
+	if settings.ConnConfig.ConnectTimeout == 0 {
+		settings.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, settings)
+	if err != nil {
+		return nil, fmt.Errorf("gormstore: %w", err)
+	}
+	return &postgresEngine{pool: pool, lockTimeout: c.LockTimeout}, nil
+}
+
+func (e *postgresEngine) close() error {
+	e.pool.Close()
+	return nil
+}
+
+func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool) (link, error) {
+	acquire, cancel := context.WithTimeout(ctx, e.lockTimeout)
+	defer cancel()
+	conn, err := e.pool.Acquire(acquire)
+	if err != nil {
+		return nil, port.ErrUnavailable.Because(fmt.Errorf("no connection: %w", err))
+	}
+	l := &postgresLink{conn: conn, begin: "BEGIN ISOLATION LEVEL READ COMMITTED", lockTimeout: e.lockTimeout}
+	l.rowWait = e.lockTimeout
+	if wait == port.Briefly {
+		l.rowWait = min(brief, e.lockTimeout)
+	}
+	if readOnly {
+		l.begin += " READ ONLY"
+	}
+	return l, nil
+}
+
+// settings are sent with BEGIN and hold for the transaction: behind a pooler, a session's would be another client's.
+const postgresSettings = `SELECT clock_timestamp(), set_config('lock_timeout', $1, true),
+	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
+
+type postgresLink struct {
+	conn        *pgxpool.Conn
+	begin       string
+	rowWait     time.Duration
+	lockTimeout time.Duration
+	begun       bool
+	ended       bool
+	clock       time.Time
+}
+
+func (l *postgresLink) now() time.Time { return l.clock }
+
+func (l *postgresLink) exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error {
+	broken, err := l.send(ctx, writes, question, each, false)
+	switch {
+	case err == nil:
+		return nil
+	case broken && ctx.Err() == nil: // nothing is committed, and another connection may be whole
+		return fmt.Errorf("%w: %w", errAgain, err)
+	default:
+		return postgresFault(err)
+	}
+}
+
+func (l *postgresLink) commit(ctx context.Context, writes []write) error {
+	if !l.begun && len(writes) == 0 {
+		return nil
+	}
+	broken, err := l.send(ctx, writes, nil, nil, true)
+	switch {
+	case err == nil:
+		l.ended = true
+		return nil
+	case broken && !pgconn.SafeToRetry(err):
+		return fmt.Errorf("%w: %w", port.ErrCommitUnknown, err)
+	default:
+		return postgresFault(err)
+	}
+}
+
+// send makes one round trip. broken tells that the error is the connection's, or may be: what was sent may or may not
+// have been done.
+func (l *postgresLink) send(
+	ctx context.Context, writes []write, question *statement, each func(row) error, commit bool,
+) (broken bool, err error) {
+	batch := &pgx.Batch{}
+	if !l.begun {
+		batch.Queue(l.begin)
+		batch.Queue(postgresSettings, milliseconds(l.rowWait), milliseconds(2*l.lockTimeout))
+	}
+	for _, w := range writes {
+		text := w.sql
+		if w.miss != nil { // COMMIT may travel behind it: only SQL can still stop it
+			text = "WITH touched AS (" + text + " RETURNING 1) SELECT 1/count(*) FROM touched"
+		}
+		batch.Queue(text, w.args...)
+	}
+	if question != nil {
+		batch.Queue(question.sql, question.args...)
+	}
+	if commit {
+		batch.Queue("COMMIT")
+	}
+	results := l.conn.SendBatch(ctx, batch)
+	err = l.receive(results, writes, question, each, commit)
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return isBroken(err), err
+}
+
+func (l *postgresLink) receive(
+	results pgx.BatchResults, writes []write, question *statement, each func(row) error, commit bool,
+) error {
+	if !l.begun {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+		l.begun = true
+		var discarded string
+		err := results.QueryRow().Scan(&l.clock, &discarded, &discarded, &discarded)
+		if err != nil {
+			return err
+		}
+		l.clock = l.clock.UTC()
+	}
+	for _, w := range writes {
+		if _, err := results.Exec(); err != nil {
+			return missed(err, w.miss)
+		}
+	}
+	if question != nil {
+		if err := readAll(results, each); err != nil {
+			return err
+		}
+	}
+	if commit {
+		tag, err := results.Exec()
+		if err != nil {
+			return err
+		}
+		if tag.String() != "COMMIT" {
+			return fmt.Errorf("COMMIT was answered %s", tag.String())
+		}
+	}
+	return nil
+}
+
+func readAll(results pgx.BatchResults, each func(row) error) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// end undoes what is not committed and gives the connection back. One that cannot even do that is closed by the pool.
+func (l *postgresLink) end() {
+	defer l.conn.Release()
+	if l.ended || !l.begun || l.conn.Conn().PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), l.lockTimeout)
+	defer cancel()
+	if _, err := l.conn.Exec(ctx, "ROLLBACK"); err != nil {
+		_ = l.conn.Conn().Close(ctx)
+	}
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+
+const (
+	divisionByZero      = "22012"
+	serializationFailed = "40001"
+	deadlockDetected    = "40P01"
+	lockNotAvailable    = "55P03"
+	planChanged         = "0A000" // a cached statement after a migration; pgx prepares it anew
+)
+
+// missed names the error of a write that found no row.
+func missed(err, miss error) error {
+	var pg *pgconn.PgError
+	if miss != nil && errors.As(err, &pg) && pg.Code == divisionByZero {
+		return miss
+	}
+	return err
+}
+
+// isBroken tells an error of the connection, or one that ends it, from the server's plain "no" to a statement.
+func isBroken(err error) bool {
+	var pg *pgconn.PgError
+	switch {
+	case err == nil, errors.Is(err, errAgain), errors.Is(err, idempotency.ErrLost):
+		return false
+	case errors.As(err, &pg):
+		return pg.SeverityUnlocalized != "ERROR" && pg.Severity != "ERROR"
+	default:
+		return true
+	}
+}
+
+// postgresFault names the server's "no".
+func postgresFault(err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, errAgain), errors.Is(err, idempotency.ErrLost):
+		return err
+	case errors.As(err, &pg):
+		switch pg.Code {
+		case serializationFailed, deadlockDetected, planChanged:
+			return fmt.Errorf("%w: %w", errAgain, err)
+		case lockNotAvailable:
+			return fmt.Errorf("%w: %w", errBusy, err)
+		}
+	}
+	return port.ErrUnavailable.Because(err)
+}

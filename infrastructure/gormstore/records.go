@@ -1,0 +1,203 @@
+package gormstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+
+	"kakutei/application/port"
+	"kakutei/domain/fault"
+	"kakutei/domain/idempotency"
+)
+
+// records implements idempotency.Repository.
+type records struct{ *session }
+
+type recordRow struct {
+	Operation      string
+	Actor          string
+	IdempotencyKey string
+	Fingerprint    string
+	Token          string
+	Status         string
+	Executions     int
+	CreatedAt      instant
+	LeaseExpiresAt instant
+	CompletedAt    instant
+	ExpiresAt      instant
+	Refusal        *string
+	CreatedID      *string
+	Request        []byte
+	Document       []byte
+}
+
+// TableName is GORM's way to ask.
+func (recordRow) TableName() string { return "idempotency_records" }
+
+const recordColumns = `operation, actor, idempotency_key, fingerprint, token, status, executions, created_at,
+	lease_expires_at, completed_at, expires_at, refusal, created_id, request, document`
+
+// columns are where recordColumns are scanned into.
+func (r *recordRow) columns() []any {
+	return []any{
+		&r.Operation, &r.Actor, &r.IdempotencyKey, &r.Fingerprint, &r.Token, &r.Status, &r.Executions, &r.CreatedAt,
+		&r.LeaseExpiresAt, &r.CompletedAt, &r.ExpiresAt, &r.Refusal, &r.CreatedID, &r.Request, &r.Document,
+	}
+}
+
+// replaceable is every column but the scope.
+var replaceable = []string{
+	"fingerprint", "token", "status", "executions", "created_at", "lease_expires_at", "completed_at", "expires_at",
+	"refusal", "created_id", "request", "document",
+}
+
+const ofScope = "operation = @operation AND actor = @actor AND idempotency_key = @key"
+
+// reservePostgres inserts the record or reads what stands, in one statement. It answers no row when another transaction
+// has committed the scope's record, or deleted it, after this statement began: the next one sees that.
+const reservePostgres = `WITH mine AS (
+	INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status, executions,
+		created_at, lease_expires_at, request)
+	SELECT @operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRESS', 1,
+		t, t + CAST(@lease AS bigint) * interval '1 microsecond', @request
+	FROM clock_timestamp() AS t
+	ON CONFLICT DO NOTHING
+	RETURNING ` + recordColumns + `
+)
+SELECT ` + recordColumns + ` FROM mine
+UNION ALL
+SELECT ` + recordColumns + ` FROM idempotency_records WHERE ` + ofScope + ` AND NOT EXISTS (SELECT FROM mine)`
+
+// Reserve implements idempotency.Repository.
+func (r records) Reserve(
+	ctx context.Context, n idempotency.Reservation, lease time.Duration,
+) (idempotency.Record, error) {
+	if r.sql.db.Name() == "sqlite" {
+		return r.reserveAlone(ctx, n, lease)
+	}
+	q, err := r.sql.raw(reservePostgres, map[string]any{
+		"operation": string(n.Operation), "actor": n.Actor, "key": string(n.Key),
+		"fingerprint": string(idempotency.FingerprintOf(n.Scope, n.Request)), "token": string(n.Token),
+		"lease": lease.Microseconds(), "request": []byte(n.Request),
+	})
+	for range tries {
+		var stands recordRow
+		err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(stands.columns()...) })
+		switch {
+		case errors.Is(err, errBusy):
+			return idempotency.Record{}, idempotency.ErrInProgress.Because(err)
+		case err != nil:
+			return idempotency.Record{}, err
+		case stands.Operation != "":
+			return stands.record(), nil
+		}
+	}
+	return idempotency.Record{}, port.ErrUnavailable.Because(errors.New("the record comes and goes"))
+}
+
+// reserveAlone is for a store whose writing transactions have no company: what it does not find, nobody inserts before
+// it does.
+func (r records) reserveAlone(
+	ctx context.Context, n idempotency.Reservation, lease time.Duration,
+) (idempotency.Record, error) {
+	stands, err := r.Find(ctx, n.Scope)
+	if !errors.Is(err, idempotency.ErrNotFound) {
+		return stands, err
+	}
+	opened := n.Opened(r.Now(), lease)
+	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		row := recordRowOf(opened)
+		return db.Create(&row)
+	})
+	return opened, r.later(insert, nil, err)
+}
+
+// Replace implements idempotency.Repository.
+func (r records) Replace(_ context.Context, old, next idempotency.Record) error {
+	update, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		return db.Model(&recordRow{}).Select(replaceable).
+			Where(ofScope+" AND token = @token AND status = @status", scoped(old.Scope, map[string]any{
+				"token": string(old.Token), "status": string(old.Status),
+			})).Updates(recordRowOf(next))
+	})
+	return r.later(update, idempotency.ErrLost, err)
+}
+
+// Find implements idempotency.Repository.
+func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
+	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		return db.Model(&recordRow{}).Select(recordColumns).Where(ofScope, scoped(s, nil)).Find(&[]recordRow{})
+	})
+	var found recordRow
+	err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(found.columns()...) })
+	if err == nil && found.Operation == "" {
+		err = idempotency.ErrNotFound
+	}
+	return found.record(), err
+}
+
+// The dialects name the row they delete each in its own way; in SQLite nobody else holds one.
+const (
+	sweepPostgres = `DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY(
+	SELECT ctid FROM idempotency_records WHERE status <> 'IN_PROGRESS' AND expires_at <= clock_timestamp()
+	ORDER BY expires_at LIMIT @limit FOR UPDATE SKIP LOCKED
+)) RETURNING 1`
+	sweepSQLite = `DELETE FROM idempotency_records WHERE rowid IN (
+	SELECT rowid FROM idempotency_records WHERE status <> 'IN_PROGRESS' AND expires_at <= @now
+	ORDER BY expires_at LIMIT @limit
+) RETURNING 1`
+)
+
+// Sweep implements idempotency.Repository.
+func (r records) Sweep(ctx context.Context, limit int) (int, error) {
+	text, named := sweepPostgres, map[string]any{"limit": limit}
+	if r.sql.db.Name() == "sqlite" {
+		text, named["now"] = sweepSQLite, instant{r.Now()}
+	}
+	q, err := r.sql.raw(text, named)
+	swept := 0
+	err = r.ask(ctx, q, err, func(row) error { swept++; return nil })
+	return swept, err
+}
+
+func scoped(s idempotency.Scope, more map[string]any) map[string]any {
+	named := map[string]any{"operation": string(s.Operation), "actor": s.Actor, "key": string(s.Key)}
+	for name, value := range more {
+		named[name] = value
+	}
+	return named
+}
+
+func recordRowOf(r idempotency.Record) recordRow {
+	row := recordRow{
+		Operation: string(r.Operation), Actor: r.Actor, IdempotencyKey: string(r.Key),
+		Fingerprint: string(r.Fingerprint), Token: string(r.Token), Status: string(r.Status), Executions: r.Executions,
+		CreatedAt: instant{r.CreatedAt}, LeaseExpiresAt: instant{r.LeaseEnds},
+		CompletedAt: instant{r.CompletedAt}, ExpiresAt: instant{r.ExpiresAt},
+		Refusal: optional(string(r.Outcome.Refusal)), CreatedID: optional(r.Outcome.Created),
+	}
+	if r.Status == idempotency.InProgress {
+		row.Request = []byte(r.Request)
+	} else {
+		row.Document = r.Outcome.Document
+	}
+	return row
+}
+
+func (r recordRow) record() idempotency.Record {
+	return idempotency.Record{
+		Scope: idempotency.Scope{
+			Operation: idempotency.Operation(r.Operation), Actor: r.Actor, Key: idempotency.Key(r.IdempotencyKey),
+		},
+		Fingerprint: idempotency.Fingerprint(r.Fingerprint), Request: idempotency.Request(r.Request),
+		Token: idempotency.Token(r.Token), Status: idempotency.Status(r.Status), Executions: r.Executions,
+		CreatedAt: r.CreatedAt.Time, LeaseEnds: r.LeaseExpiresAt.Time,
+		CompletedAt: r.CompletedAt.Time, ExpiresAt: r.ExpiresAt.Time,
+		Outcome: idempotency.Outcome{
+			Refusal: fault.Code(given(r.Refusal)), Document: r.Document, Created: given(r.CreatedID),
+		},
+	}
+}
+

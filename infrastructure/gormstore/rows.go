@@ -1,0 +1,52 @@
+package gormstore
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"time"
+)
+
+// instant is a column of time, UTC. NULL is the zero time. PostgreSQL has timestamptz; SQLite integers, µs since 1970:
+// its link converts what goes out (bindSQLite), Scan what comes in.
+type instant struct{ time.Time }
+
+// Value implements driver.Valuer.
+func (i instant) Value() (driver.Value, error) {
+	if i.IsZero() {
+		return nil, nil //nolint:nilnil // NULL
+	}
+	return i.UTC(), nil
+}
+
+// Scan implements sql.Scanner.
+func (i *instant) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		i.Time = time.Time{}
+	case time.Time:
+		i.Time = v.UTC()
+	case int64:
+		i.Time = time.UnixMicro(v).UTC()
+	default:
+		return fmt.Errorf("gormstore: %T is no time", src)
+	}
+	return nil
+}
+
+// optional is NULL for the zero value.
+func optional[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// given is the zero value for NULL.
+func given[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,88 @@
+package gormstore
+
+import (
+	"context"
+	"time"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+	"kakutei/domain/order"
+)
+
+// link is one transaction's way to the database. Statements travel together: the first exchange takes BEGIN and the
+// transaction's settings along, the last one COMMIT, and writes wait for the next exchange.
+type link interface {
+	// exchange sends the writes and then the question, if there is one, and hands over its rows. It begins the
+	// transaction when that has not been done.
+	exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error
+	// commit sends the writes and COMMIT. Error: errCommitUnknown when nobody knows whether it was applied.
+	commit(ctx context.Context, writes []write) error
+	// now is the store's time at the first exchange.
+	now() time.Time
+	// end gives the connection back; what is not committed is undone.
+	end()
+}
+
+// row is one row of an answer.
+type row interface{ Scan(into ...any) error }
+
+// session is one transaction as the repositories use it (port.Tx).
+type session struct {
+	ctx    context.Context //nolint:containedctx // the transaction's own, for Now, which takes none
+	sql    builder
+	link   link
+	writes []write
+	failed error // the first error of the database: after it nothing may be committed
+}
+
+var _ port.Tx = (*session)(nil)
+
+// Now brings the store's time, with an exchange of its own if it is the first thing that is asked.
+func (s *session) Now() time.Time {
+	if s.link.now().IsZero() && s.failed == nil {
+		s.fail(s.link.exchange(s.ctx, nil, nil, nil))
+	}
+	return s.link.now()
+}
+
+// Orders implements port.Tx.
+func (s *session) Orders() order.Repository { return orders{s} }
+
+// Records implements port.Tx.
+func (s *session) Records() idempotency.Repository { return records{s} }
+
+// later keeps a write for the next exchange. Its error comes then.
+func (s *session) later(w statement, miss error, err error) error {
+	if err != nil {
+		return s.fail(err)
+	}
+	s.writes = append(s.writes, write{w, miss})
+	return nil
+}
+
+// ask sends what waits and then the question.
+func (s *session) ask(ctx context.Context, question statement, err error, each func(row) error) error {
+	if err != nil {
+		return s.fail(err)
+	}
+	if s.failed != nil {
+		return s.failed
+	}
+	waiting := s.writes
+	s.writes = nil
+	return s.fail(s.link.exchange(ctx, waiting, &question, each))
+}
+
+func (s *session) commit(ctx context.Context) error {
+	if s.failed != nil {
+		return s.failed
+	}
+	return s.link.commit(ctx, s.writes)
+}
+
+func (s *session) fail(err error) error {
+	if s.failed == nil {
+		s.failed = err
+	}
+	return err
+}

@@ -1,0 +1,74 @@
+package gormstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// statement is SQL with its arguments, not sent yet.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// write is a statement that changes rows. If miss is set, it must change exactly one: none is the error miss.
+type write struct {
+	statement
+	miss error
+}
+
+// builder writes SQL in one dialect. It is GORM in dry-run mode: GORM knows the columns, the quotes and the place
+// holders, and never meets a connection; link sends what it has written.
+type builder struct{ db *gorm.DB }
+
+func newBuilder(d gorm.Dialector) (builder, error) {
+	db, err := gorm.Open(d, &gorm.Config{
+		DryRun: true, SkipDefaultTransaction: true, DisableAutomaticPing: true,
+		ConnPool: unconnected{}, Logger: logger.Discard,
+	})
+	return builder{db}, err
+}
+
+func newPostgresBuilder() (builder, error) {
+	return newBuilder(postgres.New(postgres.Config{Conn: unconnected{}}))
+}
+
+func newSQLiteBuilder() (builder, error) { return newBuilder(sqliteDialect{}) }
+
+// build returns what GORM would have sent.
+func (b builder) build(draft func(db *gorm.DB) *gorm.DB) (statement, error) {
+	drafted := draft(b.db)
+	if drafted.Error != nil {
+		return statement{}, drafted.Error
+	}
+	return statement{sql: drafted.Statement.SQL.String(), args: drafted.Statement.Vars}, nil
+}
+
+// raw is for SQL that GORM has no words for: it fills in the @names.
+func (b builder) raw(text string, named map[string]any) (statement, error) {
+	return b.build(func(db *gorm.DB) *gorm.DB { return db.Raw(text, named) })
+}
+
+// unconnected is the connection of a GORM that only writes SQL.
+type unconnected struct{}
+
+var errUnconnected = errors.New("gormstore: a builder sends nothing")
+
+func (unconnected) PrepareContext(context.Context, string) (*sql.Stmt, error) {
+	return nil, errUnconnected
+}
+
+func (unconnected) ExecContext(context.Context, string, ...any) (sql.Result, error) {
+	return nil, errUnconnected
+}
+
+func (unconnected) QueryContext(context.Context, string, ...any) (*sql.Rows, error) {
+	return nil, errUnconnected
+}
+
+func (unconnected) QueryRowContext(context.Context, string, ...any) *sql.Row { return nil }

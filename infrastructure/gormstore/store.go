@@ -1,0 +1,156 @@
+// Package gormstore keeps orders and records in PostgreSQL or SQLite. GORM writes the SQL, the drivers send it: so a
+// transaction's statements can travel together. It decides nothing about orders or records.
+package gormstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"kakutei/application/port"
+)
+
+// Config says which database, and how much of it.
+type Config struct {
+	URL         string        // "sqlite:PATH", "postgres://…" or "postgresql://…"
+	Pool        int           // connections at most; for SQLite the readers beside the one writer
+	LockTimeout time.Duration // longest wait for a row or for a connection
+}
+
+// Store is a unit of work over a database.
+type Store struct {
+	engine engine
+	sql    builder
+	schema ddl
+
+	// loseCommit is the tests' lever: before a commit is sent it may say that the commit's answer shall be lost, and
+	// whether it is applied all the same.
+	loseCommit func() (lose, applied bool)
+}
+
+var _ port.UnitOfWork = (*Store)(nil)
+
+// engine begins transactions on one kind of database.
+type engine interface {
+	// open takes a connection. Error: port.ErrUnavailable when there is none in time.
+	open(ctx context.Context, wait port.Wait, readOnly bool) (link, error)
+	close() error
+}
+
+var (
+	// errAgain says that the transaction has to start anew.
+	errAgain = errors.New("the transaction must be repeated")
+	// errBusy says that the wait for what another transaction holds ran out.
+	errBusy = errors.New("another transaction holds it")
+)
+
+// ErrAddress says that an address is of no database that this store knows.
+var ErrAddress = errors.New(`must be "sqlite:PATH", "postgres://…" or "postgresql://…"`)
+
+// Open prepares a store. It connects when it is first used; Migrate comes first.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	switch path, isSQLite := strings.CutPrefix(c.URL, "sqlite:"); {
+	case isSQLite && path != "":
+		return openStore(newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
+	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
+		return openStore(newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
+	default:
+		return nil, ErrAddress
+	}
+}
+
+func openStore(newBuilder func() (builder, error), s ddl, open func() (engine, error)) (*Store, error) {
+	b, err := newBuilder()
+	if err != nil {
+		return nil, fmt.Errorf("gormstore: %w", err)
+	}
+	e, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{engine: e, sql: b, schema: s}, nil
+}
+
+// Close ends all connections.
+func (s *Store) Close() error { return s.engine.close() }
+
+// tries is how often a transaction is run at the most.
+const tries = 3
+
+// Do implements port.UnitOfWork.
+func (s *Store) Do(ctx context.Context, wait port.Wait, fn func(port.Tx) error) error {
+	return s.do(ctx, wait, func(tx *session) error { return fn(tx) })
+}
+
+func (s *Store) do(ctx context.Context, wait port.Wait, fn func(*session) error) error {
+	for try := 1; ; try++ {
+		err := s.transact(ctx, wait, false, fn)
+		if !errors.Is(err, errAgain) || try == tries || !pause(ctx, try) {
+			return known(err)
+		}
+	}
+}
+
+// Read implements port.UnitOfWork.
+func (s *Store) Read(ctx context.Context, fn func(port.Tx) error) error {
+	return s.read(ctx, func(tx *session) error { return fn(tx) })
+}
+
+func (s *Store) read(ctx context.Context, fn func(*session) error) error {
+	for try := 1; ; try++ {
+		err := s.transact(ctx, port.Briefly, true, fn)
+		if !errors.Is(err, errAgain) || try == tries || !pause(ctx, try) {
+			return known(err)
+		}
+	}
+}
+
+// transact runs fn in one transaction. A panic of fn undoes it, too.
+func (s *Store) transact(ctx context.Context, wait port.Wait, readOnly bool, fn func(*session) error) error {
+	l, err := s.engine.open(ctx, wait, readOnly)
+	if err != nil {
+		return err
+	}
+	defer l.end()
+	tx := &session{ctx: ctx, sql: s.sql, link: l}
+	if err := fn(tx); err != nil {
+		if errors.Is(tx.failed, errAgain) { // whatever fn made of it
+			return tx.failed
+		}
+		return err
+	}
+	if s.loseCommit == nil {
+		return tx.commit(ctx)
+	}
+	lose, applied := s.loseCommit()
+	if lose && !applied {
+		return fmt.Errorf("%w: a test lost it", port.ErrCommitUnknown)
+	}
+	if err := tx.commit(ctx); err != nil || !lose {
+		return err
+	}
+	return fmt.Errorf("%w: a test lost its answer", port.ErrCommitUnknown)
+}
+
+// pause lets the others go first: up to 10 ms, then up to 20 ms. False when ctx is over.
+func pause(ctx context.Context, try int) bool {
+	t := time.NewTimer(rand.N(time.Duration(try) * 10 * time.Millisecond)) //nolint:gosec // jitter is no secret
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// known turns what only this package knows into the port's error.
+func known(err error) error {
+	if errors.Is(err, errAgain) || errors.Is(err, errBusy) {
+		return port.ErrUnavailable.Because(err)
+	}
+	return err
+}
