@@ -129,11 +129,14 @@ func (r *run) reserve(ctx context.Context) (answer Answer, call Call, err error)
 			if r.doubt { // the old token may still stand in a commit under way
 				reservation.Token = idempotency.NewToken()
 			}
-			r.held = held.TakenBy(reservation, tx.Now(), r.config.Lease)
-			if err := tx.Records().Replace(ctx, held, r.held); err != nil {
-				return err
-			}
+			err = r.take(ctx, tx, held.TakenBy(reservation, tx.Now(), r.config.Lease))
 		case idempotency.Mine:
+			if r.doubt { // what is under way may still end this execution: wait for it before touching anything else
+				err = r.take(ctx, tx, held.Renewed(tx.Now(), r.config.Lease))
+			}
+		}
+		if err != nil {
+			return err
 		}
 		next, err := r.next(ctx, tx)
 		if err != nil {
@@ -148,9 +151,19 @@ func (r *run) reserve(ctx context.Context) (answer Answer, call Call, err error)
 		answer, err = r.settle(ctx, tx, next.result, next.created)
 		return err
 	})
-	r.reservation = reservation
+	if err == nil || errors.Is(err, port.ErrCommitUnknown) {
+		r.reservation = reservation
+	}
 	r.tell(ctx, what, answer.Refusal, err)
 	return answer, call, err
+}
+
+// take makes the record that stands the run's own, before prepare locks the aggregate: whoever executes has fenced off
+// everybody else.
+func (r *run) take(ctx context.Context, tx port.Tx, next idempotency.Record) error {
+	stands := r.held
+	r.held = next
+	return tx.Records().Replace(ctx, stands, next)
 }
 
 // next lets the use case prepare. Its refusal is the outcome as long as nothing can have happened outside; after that it

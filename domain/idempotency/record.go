@@ -134,6 +134,13 @@ func (r Record) TakenBy(n Reservation, now time.Time, lease time.Duration) Recor
 	return r
 }
 
+// Renewed is the record of a holder who goes on after a doubt: storing it waits for whatever commit of his own is still
+// under way, and fails if that was the outcome.
+func (r Record) Renewed(now time.Time, lease time.Duration) Record {
+	r.LeaseEnds = now.Add(lease)
+	return r
+}
+
 // Completed is the record with its outcome. The retention counts from now; the request is not needed any more.
 func (r Record) Completed(o Outcome, now time.Time, retention time.Duration) Record {
 	r.Status = Succeeded

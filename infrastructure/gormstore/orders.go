@@ -128,7 +128,7 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 		_ = db.AddError(err)
 		return db.Create(&row)
 	})
-	return r.later(insert, nil, err)
+	return r.later(write{statement: insert, busy: order.ErrPaymentInProgress}, err)
 }
 
 // Save implements order.Repository.
@@ -139,7 +139,7 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 		return db.Model(&orderRow{}).Select(changeable).
 			Where("id = ? AND version = ?", row.ID, o.State().Version).Updates(row)
 	})
-	return r.later(update, errOverwritten, err)
+	return r.later(write{statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress}, err)
 }
 
 type storedLine struct {

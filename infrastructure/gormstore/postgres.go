@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kakutei/application/port"
-	"kakutei/domain/idempotency"
+	"kakutei/domain/fault"
 )
 
 // brief is how long a reservation waits for what another transaction holds.
@@ -63,8 +63,9 @@ func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool
 	return l, nil
 }
 
-// settings are sent with BEGIN and hold for the transaction: behind a pooler, a session's would be another client's.
-const postgresSettings = `SELECT clock_timestamp(), set_config('lock_timeout', $1, true),
+// postgresSettings are sent with BEGIN and hold for the transaction: behind a pooler, a session's would be another
+// client's. BEGIN is sent with the first statement, so now() is no older than that, and the same wherever it stands.
+const postgresSettings = `SELECT now(), set_config('lock_timeout', $1, true),
 	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
 
 type postgresLink struct {
@@ -155,7 +156,7 @@ func (l *postgresLink) receive(
 	}
 	for _, w := range writes {
 		if _, err := results.Exec(); err != nil {
-			return missed(err, w.miss)
+			return w.named(err)
 		}
 	}
 	if question != nil {
@@ -212,20 +213,26 @@ const (
 	planChanged         = "0A000" // a cached statement after a migration; pgx prepares it anew
 )
 
-// missed names the error of a write that found no row.
-func missed(err, miss error) error {
+// named is what the server's "no" to a write means.
+func (w write) named(err error) error {
 	var pg *pgconn.PgError
-	if miss != nil && errors.As(err, &pg) && pg.Code == divisionByZero {
-		return miss
+	switch {
+	case !errors.As(err, &pg):
+		return err
+	case pg.Code == divisionByZero && w.miss != nil:
+		return fmt.Errorf("%w: %w", w.miss, err)
+	case pg.Code == lockNotAvailable && w.busy != nil:
+		return fmt.Errorf("%w: %w", w.busy, err)
+	default:
+		return err
 	}
-	return err
 }
 
 // isBroken tells an error of the connection, or one that ends it, from the server's plain "no" to a statement.
 func isBroken(err error) bool {
 	var pg *pgconn.PgError
 	switch {
-	case err == nil, errors.Is(err, errAgain), errors.Is(err, idempotency.ErrLost):
+	case err == nil:
 		return false
 	case errors.As(err, &pg):
 		return pg.SeverityUnlocalized != "ERROR" && pg.Severity != "ERROR"
@@ -234,11 +241,12 @@ func isBroken(err error) bool {
 	}
 }
 
-// postgresFault names the server's "no".
+// postgresFault names the server's "no", unless the write has.
 func postgresFault(err error) error {
 	var pg *pgconn.PgError
+	_, isNamed := fault.From(err)
 	switch {
-	case errors.Is(err, errAgain), errors.Is(err, idempotency.ErrLost):
+	case isNamed, errors.Is(err, errAgain):
 		return err
 	case errors.As(err, &pg):
 		switch pg.Code {

@@ -61,8 +61,7 @@ const reservePostgres = `WITH mine AS (
 	INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status, executions,
 		created_at, lease_expires_at, request)
 	SELECT @operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRESS', 1,
-		t, t + CAST(@lease AS bigint) * interval '1 microsecond', @request
-	FROM clock_timestamp() AS t
+		now(), now() + CAST(@lease AS bigint) * interval '1 microsecond', @request
 	ON CONFLICT DO NOTHING
 	RETURNING ` + recordColumns + `
 )
@@ -111,7 +110,7 @@ func (r records) reserveAlone(
 		row := recordRowOf(opened)
 		return db.Create(&row)
 	})
-	return opened, r.later(insert, nil, err)
+	return opened, r.later(write{statement: insert, busy: idempotency.ErrInProgress}, err)
 }
 
 // Replace implements idempotency.Repository.
@@ -122,7 +121,7 @@ func (r records) Replace(_ context.Context, old, next idempotency.Record) error 
 				"token": string(old.Token), "status": string(old.Status),
 			})).Updates(recordRowOf(next))
 	})
-	return r.later(update, idempotency.ErrLost, err)
+	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress}, err)
 }
 
 // Find implements idempotency.Repository.
@@ -141,7 +140,7 @@ func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Rec
 // The dialects name the row they delete each in its own way; in SQLite nobody else holds one.
 const (
 	sweepPostgres = `DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY(
-	SELECT ctid FROM idempotency_records WHERE status <> 'IN_PROGRESS' AND expires_at <= clock_timestamp()
+	SELECT ctid FROM idempotency_records WHERE status <> 'IN_PROGRESS' AND expires_at <= now()
 	ORDER BY expires_at LIMIT @limit FOR UPDATE SKIP LOCKED
 )) RETURNING 1`
 	sweepSQLite = `DELETE FROM idempotency_records WHERE rowid IN (

@@ -52,11 +52,11 @@ func (s *session) Orders() order.Repository { return orders{s} }
 func (s *session) Records() idempotency.Repository { return records{s} }
 
 // later keeps a write for the next exchange. Its error comes then.
-func (s *session) later(w statement, miss error, err error) error {
+func (s *session) later(w write, err error) error {
 	if err != nil {
 		return s.fail(err)
 	}
-	s.writes = append(s.writes, write{w, miss})
+	s.writes = append(s.writes, w)
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"kakutei/application/port"
-	"kakutei/domain/idempotency"
 )
 
 // sqliteEngine talks to a SQLite file. One connection writes, since SQLite has one writer at a time anyway and queueing
@@ -181,7 +180,7 @@ func bindSQLite(args []any) ([]any, error) {
 // sqliteFault names SQLite's "no". A busy file is worth another try: all waiting was done when the transaction began.
 func sqliteFault(err error) error {
 	switch {
-	case err == nil, errors.Is(err, errAgain), errors.Is(err, idempotency.ErrLost):
+	case err == nil, errors.Is(err, errAgain):
 		return err
 	case sqliteCode(err) == sqlite3.SQLITE_BUSY:
 		return fmt.Errorf("%w: %w", errAgain, err)

@@ -16,10 +16,11 @@ type statement struct {
 	args []any
 }
 
-// write is a statement that changes rows. If miss is set, it must change exactly one: none is the error miss.
+// write is a statement that changes one row.
 type write struct {
 	statement
-	miss error
+	miss error // that there was no such row; nil when any number will do
+	busy error // that another transaction held the row for longer than this one waits
 }
 
 // builder writes SQL in one dialect. It is GORM in dry-run mode: GORM knows the columns, the quotes and the place

@@ -25,10 +25,6 @@ type Store struct {
 	engine engine
 	sql    builder
 	schema ddl
-
-	// loseCommit is the tests' lever: before a commit is sent it may say that the commit's answer shall be lost, and
-	// whether it is applied all the same.
-	loseCommit func() (lose, applied bool)
 }
 
 var _ port.UnitOfWork = (*Store)(nil)
@@ -122,17 +118,7 @@ func (s *Store) transact(ctx context.Context, wait port.Wait, readOnly bool, fn 
 		}
 		return err
 	}
-	if s.loseCommit == nil {
-		return tx.commit(ctx)
-	}
-	lose, applied := s.loseCommit()
-	if lose && !applied {
-		return fmt.Errorf("%w: a test lost it", port.ErrCommitUnknown)
-	}
-	if err := tx.commit(ctx); err != nil || !lose {
-		return err
-	}
-	return fmt.Errorf("%w: a test lost its answer", port.ErrCommitUnknown)
+	return tx.commit(ctx)
 }
 
 // pause lets the others go first: up to 10 ms, then up to 20 ms. False when ctx is over.

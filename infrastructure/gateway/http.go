@@ -1,0 +1,204 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"kakutei/domain/payment"
+)
+
+// What the adapter reads of an answer at most, in bytes. A longer one is unknown.
+const (
+	maxAnswer = 64 << 10
+	maxList   = 1 << 20
+)
+
+// HTTPConfig says where the provider is.
+type HTTPConfig struct {
+	BaseURL string        // http or https; a path before "/charges" is kept
+	Token   string        // sent as a Bearer token unless empty
+	Timeout time.Duration // of a whole call, from dialling to the answer's last byte
+}
+
+// HTTP is the payment provider behind CONTRACT.md's gateway protocol. Only a definite answer is an answer: whatever
+// else comes back, or does not, is an error. A charge is sent once per call, to the configured address and no other.
+type HTTP struct {
+	charges   *url.URL
+	token     string
+	timeout   time.Duration
+	transport *http.Transport
+}
+
+// NewHTTP checks the configuration and connects to nothing yet. Its errors repeat neither the token nor the URL, which
+// may hold a password where none belongs.
+func NewHTTP(c HTTPConfig) (*HTTP, error) {
+	base, err := parseBase(c.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return nil, errors.New("gateway: the token must be visible ASCII characters other than \" and \\")
+	}
+	if c.Timeout <= 0 {
+		return nil, fmt.Errorf("gateway: the timeout must be positive, not %s", c.Timeout)
+	}
+	return &HTTP{
+		charges: base.JoinPath("charges"), token: c.Token, timeout: c.Timeout, transport: transportFor(c.Timeout),
+	}, nil
+}
+
+func parseBase(text string) (*url.URL, error) {
+	base, err := url.Parse(text)
+	wrong := ""
+	switch {
+	case err != nil:
+		wrong = "cannot be read"
+	case base.Scheme != "http" && base.Scheme != "https":
+		wrong = "must begin with http:// or https://"
+	case base.Hostname() == "":
+		wrong = "must name a host"
+	case !validPort(base.Port()):
+		wrong = "must have a port from 1 to 65535, or none"
+	case base.User != nil:
+		wrong = "must not hold a user or a password"
+	case strings.ContainsAny(text, "?#"):
+		wrong = "must have neither query nor fragment"
+	default:
+		return base, nil
+	}
+	return nil, fmt.Errorf("gateway: the base URL %s", wrong)
+}
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
+}
+
+// transportFor makes a transport without habits of its own. It speaks HTTP/1.1 only, since HTTP/2 sends a refused
+// stream again by itself. It heeds no HTTP_PROXY: that may be set for other traffic, and would let a third party see
+// the token and repeat a charge. It asks for no compression, so that a small answer is a small answer. Without an
+// http.Client around it, it follows no redirect and keeps no cookie.
+func transportFor(timeout time.Duration) *http.Transport {
+	connect := min(timeout, 5*time.Second) // dialling goes on after the call has given up, for the next one's sake
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		Protocols:              protocols,
+		DialContext:            (&net.Dialer{Timeout: connect}).DialContext,
+		TLSHandshakeTimeout:    connect,
+		DisableCompression:     true,
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// chargeRequest is the body of POST /charges. Amounts count minor units.
+type chargeRequest struct {
+	OrderID       string `json:"orderId"`
+	Attempt       int    `json:"attempt"`
+	Amount        int64  `json:"amount"`
+	Currency      string `json:"currency"`
+	PaymentMethod string `json:"paymentMethod,omitempty"`
+}
+
+// Charge implements payment.Gateway. An approval of other money than was asked is returned as it is: Attempt.Check
+// tells.
+func (h *HTTP) Charge(ctx context.Context, a payment.Attempt) (payment.Answer, error) {
+	body, err := json.Marshal(chargeRequest{
+		OrderID: a.OrderID, Attempt: a.Number, Amount: a.Money.Units(), Currency: a.Money.Currency().Code(),
+		PaymentMethod: a.Method,
+	})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.charges.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.GetBody = nil // else the transport sends a request with an Idempotency-Key again when its connection breaks
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", a.GatewayKey())
+	status, body, err := h.send(req, maxAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: no answer to charge %s: %w", a.GatewayKey(), err)
+	}
+	answer, err := readAnswer(status, body)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: no definite answer to charge %s: status %d: %w", a.GatewayKey(), status, err)
+	}
+	return answer, nil
+}
+
+// Lookup implements payment.Gateway.
+func (h *HTTP) Lookup(ctx context.Context, orderID string) ([]payment.Booking, error) {
+	list := *h.charges
+	list.RawQuery = url.Values{"orderId": {orderID}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, list.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	status, body, err := h.send(req, maxList)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: no list for order %s: %w", orderID, err)
+	}
+	bookings, err := readList(status, body, orderID)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: no definite list for order %s: status %d: %w", orderID, status, err)
+	}
+	return bookings, nil
+}
+
+// send sends the request once and reads the whole answer, up to a limit in bytes.
+func (h *HTTP) send(req *http.Request, limit int64) (status int, body []byte, err error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	req.Header.Set("Accept", "application/json")
+	if h.token != "" {
+		req.Header.Set("Authorization", "Bearer "+h.token)
+	}
+	res, err := h.transport.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return 0, nil, h.quietly(err)
+	}
+	defer res.Body.Close()
+	if res.Header.Get("Content-Encoding") != "" {
+		return 0, nil, fmt.Errorf("status %d: its content is encoded, which nobody asked for", res.StatusCode)
+	}
+	body, err = io.ReadAll(io.LimitReader(res.Body, limit+1))
+	if err != nil {
+		return 0, nil, fmt.Errorf("status %d: %w", res.StatusCode, h.quietly(err))
+	}
+	if int64(len(body)) > limit {
+		return 0, nil, fmt.Errorf("status %d: its content is longer than %d bytes", res.StatusCode, limit)
+	}
+	return res.StatusCode, body, nil
+}
+
+// quietly is the error without the token: net/http quotes what it cannot read, and a provider may send back what it was
+// sent.
+func (h *HTTP) quietly(err error) error {
+	if h.token == "" || !strings.Contains(err.Error(), h.token) {
+		return err
+	}
+	return quiet{cause: err, text: strings.ReplaceAll(err.Error(), h.token, "[token]")}
+}
+
+type quiet struct {
+	cause error
+	text  string
+}
+
+func (q quiet) Error() string        { return q.text }
+func (q quiet) Is(target error) bool { return errors.Is(q.cause, target) }

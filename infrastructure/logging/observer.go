@@ -1,0 +1,72 @@
+// Package logging writes into the operators' log what happens to records and may need somebody's eye. It names a record
+// by the digest of its key: whoever reads a log must not be able to send a request again.
+package logging
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"strings"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+)
+
+// Observer is a port.Observer that logs takeovers, lost leases, commits without an answer and amounts in conflict.
+// Everything else is the daily business of metrics.
+type Observer struct{ log *slog.Logger }
+
+// NewObserver writes to this log.
+func NewObserver(log *slog.Logger) *Observer { return &Observer{log: log} }
+
+var _ port.Observer = (*Observer)(nil)
+
+// worthALine says how loud a happening is, and in which words.
+var worthALine = map[port.Happening]struct {
+	level   slog.Level
+	message string
+}{
+	port.Takeover:       {slog.LevelInfo, "took over a request whose holder's lease was over"},
+	port.LeaseLost:      {slog.LevelWarn, "a holder was fenced off: another one has its record"},
+	port.CommitUnknown:  {slog.LevelWarn, "a commit gave no answer: settling it from the record"},
+	port.AmountConflict: {slog.LevelWarn, "the provider took other money than was asked: refund it there"},
+}
+
+// Observe implements port.Observer.
+func (o *Observer) Observe(ctx context.Context, e port.Event) {
+	line, known := worthALine[e.What]
+	if !known {
+		return
+	}
+	key := Digest(e.Scope.Key)
+	attrs := []slog.Attr{
+		slog.String("event", string(e.What)),
+		slog.String("operation", string(e.Scope.Operation)),
+		slog.String("keyHash", key),
+	}
+	if e.Executions > 0 {
+		attrs = append(attrs, slog.Int("executions", e.Executions))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", without(e.Scope.Key, key, e.Err.Error())))
+	}
+	if e.Detail != "" {
+		attrs = append(attrs, slog.String("detail", without(e.Scope.Key, key, e.Detail)))
+	}
+	o.log.LogAttrs(ctx, line.level, line.message, attrs...)
+}
+
+// Digest names a key in logs: the first 12 hexadecimal digits of its SHA-256. Who has the key finds its lines.
+func Digest(key idempotency.Key) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])[:12]
+}
+
+// without is a text of foreign origin with the raw key replaced, should a driver quote it.
+func without(key idempotency.Key, digest, text string) string {
+	if key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, string(key), digest)
+}

@@ -1,0 +1,159 @@
+package memory
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+	"kakutei/domain/order"
+)
+
+// Deferring is a store that sends its writes as late as port.Tx allows, with the next read or with the commit, as one
+// does that saves round trips over a network, and counts what those would be. A use case that works on it relies on no
+// write's error.
+type Deferring struct {
+	*Store
+	trips atomic.Int64
+}
+
+// NewDeferring defers the writes to a store.
+func NewDeferring(s *Store) *Deferring { return &Deferring{Store: s} }
+
+// RoundTrips is how often a store over a network would have been waited for until now: once per read, and once per end
+// of a writing transaction.
+func (d *Deferring) RoundTrips() int { return int(d.trips.Load()) }
+
+// Do implements port.UnitOfWork.
+func (d *Deferring) Do(ctx context.Context, wait port.Wait, fn func(tx port.Tx) error) error {
+	return d.Store.Do(ctx, wait, func(tx port.Tx) error {
+		defer d.trips.Add(1)
+		return d.run(tx, fn)
+	})
+}
+
+// Read implements port.UnitOfWork.
+func (d *Deferring) Read(ctx context.Context, fn func(tx port.Tx) error) error {
+	return d.Store.Read(ctx, func(tx port.Tx) error { return d.run(tx, fn) })
+}
+
+func (d *Deferring) run(tx port.Tx, fn func(tx port.Tx) error) error {
+	late := &deferringTx{sent: tx, trips: &d.trips}
+	if err := fn(late); err != nil {
+		return err
+	}
+	late.send()
+	return late.failed
+}
+
+type deferringTx struct {
+	sent    port.Tx
+	trips   *atomic.Int64
+	pending []func() error // the writes to send
+	begun   bool           // a statement has brought the time along
+	failed  error          // of the first write that failed: after it every statement fails, as in PostgreSQL
+}
+
+func (t *deferringTx) Now() time.Time {
+	if !t.begun {
+		_ = t.roundTrip() // a failure is told by the next statement that can
+	}
+	return t.sent.Now()
+}
+
+func (t *deferringTx) Orders() order.Repository { return deferringOrders{t, t.sent.Orders()} }
+
+func (t *deferringTx) Records() idempotency.Repository { return deferringRecords{t, t.sent.Records()} }
+
+func (t *deferringTx) later(write func() error) error {
+	t.pending = append(t.pending, write)
+	return nil
+}
+
+func (t *deferringTx) roundTrip() error {
+	t.begun = true
+	t.trips.Add(1)
+	t.send()
+	return t.failed
+}
+
+func (t *deferringTx) send() {
+	for _, write := range t.pending {
+		if t.failed == nil {
+			t.failed = write()
+		}
+	}
+	t.pending = nil
+}
+
+type deferringOrders struct {
+	t    *deferringTx
+	sent order.Repository
+}
+
+func (r deferringOrders) Find(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.Find(ctx, id, customer)
+}
+
+func (r deferringOrders) Lock(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.Lock(ctx, id, customer)
+}
+
+func (r deferringOrders) LockIfOpen(
+	ctx context.Context, id order.ID, customer, key string,
+) (*order.Order, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.LockIfOpen(ctx, id, customer, key)
+}
+
+func (r deferringOrders) Add(ctx context.Context, o *order.Order) error {
+	asOfNow := order.Rehydrate(o.State())
+	return r.t.later(func() error { return r.sent.Add(ctx, asOfNow) })
+}
+
+func (r deferringOrders) Save(ctx context.Context, o *order.Order) error {
+	asOfNow := order.Rehydrate(o.State())
+	return r.t.later(func() error { return r.sent.Save(ctx, asOfNow) })
+}
+
+type deferringRecords struct {
+	t    *deferringTx
+	sent idempotency.Repository
+}
+
+func (r deferringRecords) Reserve(
+	ctx context.Context, n idempotency.Reservation, lease time.Duration,
+) (idempotency.Record, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return idempotency.Record{}, err
+	}
+	return r.sent.Reserve(ctx, n, lease)
+}
+
+func (r deferringRecords) Replace(ctx context.Context, old, next idempotency.Record) error {
+	asOfNow := cloned(next)
+	return r.t.later(func() error { return r.sent.Replace(ctx, old, asOfNow) })
+}
+
+func (r deferringRecords) Find(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return idempotency.Record{}, err
+	}
+	return r.sent.Find(ctx, s)
+}
+
+func (r deferringRecords) Sweep(ctx context.Context, limit int) (int, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return 0, err
+	}
+	return r.sent.Sweep(ctx, limit)
+}
