@@ -33,7 +33,7 @@ var confirming = []check{
 			assert.Equal(t, string(answers[0].Document), string(a.Document))
 		}
 		for _, err := range refused {
-			assert.ErrorIs(t, err, idempotency.ErrInProgress)
+			require.ErrorIs(t, err, idempotency.ErrInProgress)
 		}
 		again, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
 		require.NoError(t, err)
@@ -55,7 +55,7 @@ var confirming = []check{
 			assert.JSONEq(t, string(answers[0].Document), string(a.Document))
 		}
 		for _, err := range refused {
-			assert.ErrorIs(t, err, order.ErrPaymentInProgress)
+			require.ErrorIs(t, err, order.ErrPaymentInProgress)
 		}
 	}},
 	// C19: duplicates neither wait for the provider nor take the room of others.
@@ -67,7 +67,7 @@ var confirming = []check{
 		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(id, "k"))
 		assert.Empty(t, answers)
 		for _, err := range refused {
-			assert.ErrorIs(t, err, idempotency.ErrInProgress)
+			require.ErrorIs(t, err, idempotency.ErrInProgress)
 		}
 		_, err := there.ConfirmPayment(t.Context(), Payment(id, "another key"))
 		require.ErrorIs(t, err, order.ErrPaymentInProgress)
@@ -197,7 +197,7 @@ var confirming = []check{
 		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(other, "k"))
 		require.NotEmpty(t, answers)
 		for _, err := range refused {
-			assert.ErrorIs(t, err, idempotency.ErrInProgress)
+			require.ErrorIs(t, err, idempotency.ErrInProgress)
 		}
 		assert.Equal(t, 2, provider.Charges())
 		assert.Equal(t, order.Paid, orderIn(t, s.Work, other).Status)

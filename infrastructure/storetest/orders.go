@@ -113,7 +113,7 @@ var orders = []check{
 				return tx.Orders().Add(t.Context(), order.Rehydrate(twin))
 			})
 			require.Error(t, err, name)
-			assert.NotErrorIs(t, err, port.ErrCommitUnknown, name)
+			require.NotErrorIs(t, err, port.ErrCommitUnknown, name)
 		}
 		assert.Equal(t, paid.ChargeID, orderIn(t, s.Work, paid.ID).ChargeID)
 	}},

@@ -181,7 +181,7 @@ func hold(t *testing.T, w port.UnitOfWork, fn func(tx port.Tx) error) (release f
 		case <-released:
 		default:
 			close(released)
-			<-ended
+			t.Logf("the transaction that was still held ended: %v", <-ended)
 		}
 	})
 	return release

@@ -71,6 +71,13 @@ func (u *Unreliable) Return() {
 	u.away = 0
 }
 
+// Settle forgets which commits were to lose their answer.
+func (u *Unreliable) Settle() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	clear(u.fates)
+}
+
 // Commits counts the commits that were sent, whatever became of them.
 func (u *Unreliable) Commits() int {
 	u.mu.Lock()

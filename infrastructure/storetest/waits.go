@@ -127,13 +127,14 @@ var waits = []check{
 	}},
 	{"a stranger holds nothing", func(t *testing.T, s Opened) {
 		o := added(t, s.Work)
+		var locked, lockedIfOpen error
 		release := hold(t, s.Work, func(tx port.Tx) error {
-			_, err := tx.Orders().Lock(t.Context(), o.State().ID, "mallory")
-			assert.ErrorIs(t, err, order.ErrNotFound)
-			_, err = tx.Orders().LockIfOpen(t.Context(), o.State().ID, "mallory", "k")
-			assert.ErrorIs(t, err, order.ErrNotFound)
+			_, locked = tx.Orders().Lock(t.Context(), o.State().ID, "mallory")
+			_, lockedIfOpen = tx.Orders().LockIfOpen(t.Context(), o.State().ID, "mallory", "k")
 			return nil
 		})
+		require.ErrorIs(t, locked, order.ErrNotFound)
+		require.ErrorIs(t, lockedIfOpen, order.ErrNotFound)
 		err := s.Beside.Do(t.Context(), port.Briefly, changing(t, o, beginning("k")))
 		release()
 		if s.OneAtATime {
