@@ -5,6 +5,7 @@ package idempotent
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"kakutei/application/port"
@@ -22,7 +23,12 @@ type Config struct {
 
 // Deadline is how long one Execute may work, whatever becomes of the client's connection. Ending a lease comes on top,
 // with one lock timeout of its own.
-func (c Config) Deadline() time.Duration { return c.CallTimeout + 4*c.LockTimeout }
+func (c Config) Deadline() time.Duration {
+	if c.LockTimeout > (math.MaxInt64-c.CallTimeout)/4 {
+		return math.MaxInt64
+	}
+	return c.CallTimeout + 4*c.LockTimeout
+}
 
 // Executor is the one idempotent path of all operations under a client's key.
 type Executor struct {

@@ -39,6 +39,9 @@ func postgresSchema(address string) ddl {
 			if err != nil {
 				return nil, errors.New("the PostgreSQL address cannot be read")
 			}
+			if settings.ConnectTimeout == 0 {
+				settings.ConnectTimeout = connectTimeout
+			}
 			return stdlib.OpenDB(*settings), nil
 		},
 	}
@@ -119,7 +122,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		version, writable := int64(0), true
 		q := statement{sql: "SELECT max(version_id) FROM goose_db_version WHERE is_applied"}
 		if err := tx.ask(ctx, q, nil, func(answer row) error { return answer.Scan(&version) }); err != nil {
-			return err
+			return fmt.Errorf("whether the migrations are applied (kakutei migrate): %w", err)
 		}
 		if s.schema.dialect == goose.DialectPostgres {
 			q := statement{sql: "SELECT current_setting('transaction_read_only') = 'off'"}
@@ -131,7 +134,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		case !writable:
 			return port.ErrUnavailable.Because(errors.New("the database is read-only"))
 		case version < target:
-			return port.ErrUnavailable.Because(fmt.Errorf("the schema is version %d, not %d: run the migrations", version, target))
+			return port.ErrUnavailable.Because(fmt.Errorf("the schema is version %d, not %d: run kakutei migrate", version, target))
 		}
 		return nil
 	})

@@ -15,6 +15,9 @@ import (
 	"kakutei/domain/fault"
 )
 
+// connectTimeout is for addresses that say nothing of it (connect_timeout).
+const connectTimeout = 5 * time.Second
+
 // brief is how long a reservation waits for what another transaction holds.
 const brief = 100 * time.Millisecond
 
@@ -31,7 +34,7 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 	}
 	settings.MaxConns = int32(min(c.Pool, 10_000)) //nolint:gosec // bounded one word before
 	if settings.ConnConfig.ConnectTimeout == 0 {
-		settings.ConnConfig.ConnectTimeout = 5 * time.Second
+		settings.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {

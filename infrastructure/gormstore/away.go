@@ -1,0 +1,25 @@
+package gormstore
+
+import (
+	"errors"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// IsAway tells whether a store may come back by itself: it cannot be reached, it is starting or stopping, or it has no
+// connection left. A wrong password or a missing database does not go away by waiting.
+func IsAway(err error) bool {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		switch server.Code {
+		case "57P01", "57P02", "57P03", // stopping, crashed, starting
+			"53300": // too many connections
+			return true
+		}
+		return false
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
