@@ -1,0 +1,110 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// binary builds the real program, as a release is built.
+func binary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kakutei")
+	build := exec.CommandContext(t.Context(), "go", "build",
+		"-ldflags", "-X main.version=v1.2.3 -X main.commit=abc1234", "-o", path, ".")
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, string(said))
+	return path
+}
+
+// started is the real program while it serves.
+func started(t *testing.T, path string) (*exec.Cmd, *running) {
+	t.Helper()
+	r := &running{t: t, stdout: newOutput(), stderr: newOutput()}
+	c := exec.CommandContext(t.Context(), path, "serve")
+	c.Dir, c.Stdout, c.Stderr = t.TempDir(), r.stdout, r.stderr
+	c.Env = append(withoutKakutei(os.Environ()), "KAKUTEI_LISTEN=127.0.0.1:0")
+	require.NoError(t, c.Start())
+	r.base = r.stdout.await(t, `page +(http://\S+)/\n`)[1]
+	return c, r
+}
+
+func withoutKakutei(env []string) []string {
+	var rest []string
+	for _, e := range env {
+		if !strings.HasPrefix(e, "KAKUTEI_") {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+func TestTheRealProgram(t *testing.T) {
+	path := binary(t)
+
+	t.Run("tells what it was linked with", func(t *testing.T) {
+		said, err := exec.CommandContext(t.Context(), path, "version").Output()
+		require.NoError(t, err)
+		assert.Equal(t, "kakutei v1.2.3 (commit abc1234)\n", string(said))
+	})
+
+	t.Run("exits with 1 when it is called wrongly", func(t *testing.T) {
+		err := exec.CommandContext(t.Context(), path, "pay").Run()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+		assert.Equal(t, 1, exit.ExitCode())
+	})
+
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run("finishes a slow payment after "+signal.String(), func(t *testing.T) {
+			c, r := started(t, path)
+			answer := slowPayment(r, "pm_slow_500")
+			require.NoError(t, c.Process.Signal(signal))
+			r.stderr.await(t, "stopping")
+			got, answered := <-answer
+			assert.True(t, answered)
+			assert.Equal(t, http.StatusOK, got.status, got.body)
+			require.NoError(t, c.Wait(), "exit 0")
+			assert.FileExists(t, filepath.Join(c.Dir, "kakutei.db"), "the default store is a file here")
+		})
+	}
+
+	t.Run("ends at the second signal", func(t *testing.T) {
+		c, r := started(t, path)
+		answer := slowPayment(r, "pm_slow_9000")
+		require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+		r.stderr.await(t, "stopping")
+		require.NoError(t, c.Process.Signal(syscall.SIGINT))
+		require.Error(t, c.Wait())
+		assert.Equal(t, 1, c.ProcessState.ExitCode())
+		_, answered := <-answer
+		assert.False(t, answered)
+	})
+}
+
+// slowPayment begins a payment and returns when it runs. The channel is closed without an answer when there is none.
+func slowPayment(r *running, method string) <-chan answered {
+	r.t.Helper()
+	order := r.placed("place-1")
+	answer := make(chan answered, 1)
+	go func() {
+		defer close(answer)
+		a, err := r.send(http.MethodPost, order+"/confirm-payment", "pay-1",
+			`{"amount":1000,"currency":"JPY","paymentMethod":"`+method+`"}`)
+		if err == nil {
+			answer <- a
+		}
+	}()
+	require.Eventually(r.t, func() bool {
+		a, err := r.send(http.MethodGet, "/api/idempotency-keys/pay-1?operation=ConfirmPayment", "", "")
+		return err == nil && strings.Contains(a.body, `"status":"IN_PROGRESS"`)
+	}, soon, 1)
+	return answer
+}

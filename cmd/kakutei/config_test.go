@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// contract is the table of CONTRACT.md, as far as its variables exist: names and defaults. Empty is empty.
+var contract = map[string]string{
+	"KAKUTEI_LISTEN":                "127.0.0.1:8080",
+	"KAKUTEI_DATABASE_URL":          "sqlite:kakutei.db",
+	"KAKUTEI_DB_POOL":               "16",
+	"KAKUTEI_LOCK_TIMEOUT":          "1s",
+	"KAKUTEI_AUTH":                  "demo",
+	"KAKUTEI_DEMO_EXPOSED":          "",
+	"KAKUTEI_GATEWAY":               "simulator",
+	"KAKUTEI_GATEWAY_TIMEOUT":       "10s",
+	"KAKUTEI_GATEWAY_KEY_RETENTION": "12h",
+	"KAKUTEI_GATEWAY_TOKEN":         "",
+	"KAKUTEI_SIMULATOR_BOOK":        "store",
+	"KAKUTEI_LEASE":                 "30s",
+	"KAKUTEI_RETENTION":             "24h",
+	"KAKUTEI_SWEEP_INTERVAL":        "1m",
+	"KAKUTEI_SHUTDOWN_GRACE":        "15s",
+	"KAKUTEI_LOG_FORMAT":            "", // text on a terminal, else json
+	"KAKUTEI_LOG_LEVEL":             "info",
+}
+
+func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
+	offered := map[string]string{}
+	for _, c := range commands() {
+		for _, v := range c.variables {
+			offered[v.name] = v.initial
+		}
+	}
+	assert.Equal(t, contract, offered)
+}
+
+func TestOnlySecretsHaveNoFlag(t *testing.T) {
+	for _, c := range commands() {
+		for _, v := range c.variables {
+			assert.Equal(t, v.name == "KAKUTEI_GATEWAY_TOKEN", v.secret, v.name)
+		}
+	}
+	got := call(t, nil, "serve", "--gateway-token", "s3cret")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "unknown flag --gateway-token")
+}
+
+func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
+	bad := map[string][]string{
+		"KAKUTEI_LISTEN": {
+			"8080", "localhost", "localhost:http-alt", "localhost:65536", "localhost:-1", "a b:80", "[::1:80",
+			"0.0.0.0:8080", ":8080", "[::]:8080", "192.0.2.1:8080", "example.org:8080", "127.0.0.1.example.org:8080",
+		},
+		"KAKUTEI_DATABASE_URL": {
+			"mysql://localhost/shop", "kakutei.db", "sqlite", "sqlite:", "sqlite::memory:", "sqlite://kakutei.db",
+			"memory", "memory:shop", "postgres:shop", "postgres", "postgres://%zz/shop", "POSTGRES://localhost/shop",
+			"file:kakutei.db", " memory:",
+		},
+		"KAKUTEI_DB_POOL":               {"0", "-1", "many", "1.5", "1e3", "99999999999"},
+		"KAKUTEI_LOCK_TIMEOUT":          {"0", "0s", "-1s", "1", "soon"},
+		"KAKUTEI_AUTH":                  {"jwt", "none", "DEMO"},
+		"KAKUTEI_DEMO_EXPOSED":          {"no", "true", "1", "YES"},
+		"KAKUTEI_GATEWAY":               {"provider", "ftp://provider", "http://", "https://me:pw@provider", "http://p?x=1"},
+		"KAKUTEI_GATEWAY_TIMEOUT":       {"0", "-10s", "10"},
+		"KAKUTEI_GATEWAY_KEY_RETENTION": {"0", "-12h", "12 h"},
+		"KAKUTEI_GATEWAY_TOKEN":         {"two words", "line\nbreak", "umlaut-ä"},
+		"KAKUTEI_SIMULATOR_BOOK":        {"sqlite:book.db", "memory", "none"},
+		"KAKUTEI_LEASE":                 {"0", "-30s", "long", "10s", "9.999s"}, // the gateway timeout is 10s
+		"KAKUTEI_RETENTION":             {"0", "-24h", "1d"},
+		"KAKUTEI_SWEEP_INTERVAL":        {"-1m", "1", "never"},
+		"KAKUTEI_SHUTDOWN_GRACE":        {"0", "-15s", "15"},
+		"KAKUTEI_LOG_FORMAT":            {"xml", "JSON"},
+		"KAKUTEI_LOG_LEVEL":             {"loud", "0", "INFO"},
+	}
+	require.Len(t, bad, len(contract), "every variable can have a bad value")
+	for name, values := range bad {
+		for _, value := range values {
+			t.Run(name+"="+value, func(t *testing.T) {
+				got := call(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", name: value}, "serve")
+				assert.Equal(t, 1, got.code)
+				assert.Empty(t, got.stdout)
+				assert.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
+				assert.Contains(t, got.stderr, name)
+			})
+		}
+	}
+}
+
+func TestAGoodValueIsTaken(t *testing.T) {
+	good := map[string][]string{
+		"KAKUTEI_LISTEN": {"127.0.0.1:0", "127.9.9.9:80", "[::1]:65535", "localhost:0", "LOCALHOST:0"},
+		"KAKUTEI_DATABASE_URL": {
+			"memory:", "sqlite:shop.db", "sqlite:/var/lib/shop.db", "postgres://db/shop", "postgresql://me:pw@db:5432/shop",
+		},
+		"KAKUTEI_DB_POOL":        {"1", "100"},
+		"KAKUTEI_LOCK_TIMEOUT":   {"1ns", "8760h"},
+		"KAKUTEI_DEMO_EXPOSED":   {"yes"},
+		"KAKUTEI_GATEWAY":        {"http://provider:8081", "https://provider/v1"},
+		"KAKUTEI_GATEWAY_TOKEN":  {"s3cret"},
+		"KAKUTEI_SIMULATOR_BOOK": {"memory:"},
+		"KAKUTEI_LEASE":          {"10001ms"},
+		"KAKUTEI_SWEEP_INTERVAL": {"0", "0s"},
+		"KAKUTEI_LOG_FORMAT":     {"text", "json"},
+		"KAKUTEI_LOG_LEVEL":      {"debug", "warn", "error"},
+	}
+	for name, values := range good {
+		for _, value := range values {
+			t.Run(name+"="+value, func(t *testing.T) {
+				c := readAs(t, map[string]string{name: value})
+				assert.NoError(t, c.check())
+			})
+		}
+	}
+}
+
+func TestAnEmptyValueIsTheDefault(t *testing.T) {
+	env := map[string]string{}
+	for name := range contract {
+		env[name] = ""
+	}
+	c := readAs(t, env)
+	assert.Equal(t, "127.0.0.1:8080", c.access.listen)
+	assert.Equal(t, "sqlite:kakutei.db", c.store.url)
+	assert.Equal(t, 16, c.store.pool)
+	assert.Equal(t, 30*time.Second, c.work.lease)
+	assert.Empty(t, c.gateway.token)
+}
+
+func TestAFlagOverridesTheEnvironment(t *testing.T) {
+	c := readAs(t, map[string]string{
+		"KAKUTEI_LISTEN": "127.0.0.1:1", "KAKUTEI_DB_POOL": "many", "KAKUTEI_LEASE": "1m", "KAKUTEI_RETENTION": "1h",
+	}, "--listen", "127.0.0.1:2", "--db-pool=3", "--lease", "")
+	assert.Equal(t, "127.0.0.1:2", c.access.listen)
+	assert.Equal(t, 3, c.store.pool, "what is overridden is not read")
+	assert.Equal(t, 30*time.Second, c.work.lease, "an empty flag is the default")
+	assert.Equal(t, time.Hour, c.work.retention)
+}
+
+func TestABadFlagIsNamedAsAFlag(t *testing.T) {
+	got := call(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:"}, "serve", "--lock-timeout", "soon")
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, `kakutei: --lock-timeout (KAKUTEI_LOCK_TIMEOUT): "soon" is no duration like 500ms, 10s or 24h`+"\n",
+		got.stderr)
+}
+
+func TestALeaseThatEndsBeforeTheProviderAnswersNamesBothVariables(t *testing.T) {
+	got := call(t, map[string]string{
+		"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_LEASE": "5s", "KAKUTEI_GATEWAY_TIMEOUT": "5s",
+	}, "serve")
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, "kakutei: KAKUTEI_LEASE (5s) must be longer than KAKUTEI_GATEWAY_TIMEOUT (5s)\n", got.stderr)
+}
+
+func TestARefusedValueThatMayHoldASecretIsNotRepeated(t *testing.T) {
+	for name, value := range map[string]string{
+		"KAKUTEI_GATEWAY_TOKEN": "s3cret value",
+		"KAKUTEI_GATEWAY":       "https://shop:s3cret@provider",
+		"KAKUTEI_DATABASE_URL":  "mysql://shop:s3cret@localhost/shop",
+	} {
+		got := call(t, map[string]string{name: value}, "serve")
+		assert.Equal(t, 1, got.code, name)
+		assert.NotContains(t, got.stderr, "s3cret", name)
+	}
+	got := call(t, map[string]string{"KAKUTEI_DATABASE_URL": "postgres://shop:s3cret@%zz/shop"}, "serve")
+	assert.Equal(t, 1, got.code)
+	assert.NotContains(t, got.stderr, "s3cret")
+}
+
+func TestACommandReadsOnlyItsOwnVariables(t *testing.T) {
+	got := call(t, map[string]string{"KAKUTEI_LEASE": "long", "KAKUTEI_DATABASE_URL": "mysql:"}, "version")
+	assert.Equal(t, 0, got.code, got.stderr)
+}
+
+// readAs is what serve would work with.
+func readAs(t *testing.T, env map[string]string, flags ...string) serveConfig {
+	t.Helper()
+	var read serveConfig
+	only := command{name: "serve", variables: read.variables(), run: func(context.Context, program) error { return nil }}
+	p := program{args: append([]string{"serve"}, flags...), env: func(name string) string { return env[name] }}
+	require.NoError(t, execute(t.Context(), p, []command{only}))
+	return read
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"kakutei/application/checkout"
+	"kakutei/application/idempotent"
+	"kakutei/application/port"
+	"kakutei/domain/payment"
+	"kakutei/infrastructure/gateway"
+	"kakutei/infrastructure/logging"
+	"kakutei/interfaces/httpapi"
+)
+
+// serveConfig is everything that the service can be told.
+type serveConfig struct {
+	access  accessConfig
+	store   storeConfig
+	gateway gatewayConfig
+	work    workConfig
+	log     logConfig
+}
+
+func (c *serveConfig) variables() []variable {
+	return slices.Concat(c.access.variables(), c.store.variables(), c.gateway.variables(), c.work.variables(),
+		c.log.variables())
+}
+
+func serveCommand() command {
+	var c serveConfig
+	return command{
+		name:      "serve",
+		does:      "run the service; SIGTERM or SIGINT ends it when what runs is finished, a second one at once",
+		variables: c.variables(),
+		run:       c.serve,
+	}
+}
+
+// check looks at what only several variables together can have wrong.
+func (c *serveConfig) check() error {
+	if err := c.access.check(); err != nil {
+		return err
+	}
+	return c.work.check(c.gateway.timeout)
+}
+
+// serve runs the service until it is asked to stop.
+func (c *serveConfig) serve(ctx context.Context, p program) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	log := c.log.logger(p.stderr)
+	ctx, cut, end := watch(ctx, p.notify)
+	defer end()
+	store, err := c.store.open(ctx, log, p.patience)
+	if err != nil {
+		if ctx.Err() != nil { // asked to stop before anything had begun
+			return nil
+		}
+		return err
+	}
+	s, err := c.assemble(store, log) //nolint:contextcheck // each request brings its own
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	return s.run(ctx, cut, func() {
+		v, commit := built()
+		log.Info("serving", "address", s.listener.Addr().String(), "store", c.store.name(), "version", v, "commit", commit)
+		printTryout(p.stdout, s.listener.Addr(), c.store.name())
+	})
+}
+
+// assemble puts the layers together, from the store to the open port.
+func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error) {
+	provider, err := c.gateway.provider(store.book)
+	if err != nil {
+		return nil, err
+	}
+	times := idempotent.Config{
+		Lease: c.work.lease, Retention: c.work.retention,
+		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout,
+	}
+	observers := port.Observers{logging.NewObserver(log)}
+	till := &checkout.Till{
+		Executor: idempotent.New(store, httpapi.Documents{}, observers, times),
+		Work:     store, Gateway: provider, Observer: observers,
+		KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
+	}
+	api := httpapi.New(httpapi.Config{
+		Till: till, Ready: store.Ready, Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice",
+		AnyHost: c.access.exposed == exposed, Logger: log,
+		Deadline: times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
+	})
+	if c.access.exposed == exposed {
+		log.Warn("DEMO MODE IS EXPOSED: whoever reaches this address may act as anybody", "listen", c.access.listen)
+	}
+	listener, err := net.Listen("tcp", c.access.listen)
+	if err != nil {
+		return nil, fmt.Errorf("KAKUTEI_LISTEN: %w", err)
+	}
+	sweeping := sweeper{work: store, interval: c.work.sweepInterval, log: log}
+	return &service{
+		server: api.HTTPServer(c.access.listen), listener: listener, background: []func(context.Context){sweeping.run},
+		store: store, unready: api.Drain, grace: c.work.grace, log: log,
+	}, nil
+}
+
+// provider is who takes the money: the one at the URL, or the built-in simulator over a book.
+func (c *gatewayConfig) provider(stored gateway.Book) (payment.Gateway, error) {
+	switch {
+	case c.url != simulator:
+		return gateway.NewHTTP(gateway.HTTPConfig{BaseURL: c.url, Token: c.token, Timeout: c.timeout})
+	case c.book == inMemory:
+		return gateway.NewSimulator(gateway.NewMemoryBook(), time.Now), nil
+	default:
+		return gateway.NewSimulator(stored, time.Now), nil
+	}
+}

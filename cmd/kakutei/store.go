@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"kakutei/application/port"
+	"kakutei/infrastructure/gateway"
+	"kakutei/infrastructure/gormstore"
+	"kakutei/infrastructure/memory"
+)
+
+// store is what every adapter of the unit of work offers the program around it.
+type store interface {
+	port.UnitOfWork
+	Ready(ctx context.Context) error
+	Close() error
+}
+
+// opened is the store in use.
+type opened struct {
+	store
+	book gateway.Book // the simulator's, as durable as the store
+}
+
+// Waiting for a store that is away: every pause is twice the last one, and a line now and then says so.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 2 * time.Second
+	quietFor     = 5 * time.Second
+	firstAnswer  = 2 * time.Second // what a store has to say that it is there
+)
+
+// open opens the store and brings its schema up to date. A store that is away is waited for, as long as patience says;
+// every other error ends it at once.
+func (c *storeConfig) open(ctx context.Context, log *slog.Logger, patience time.Duration) (opened, error) {
+	if c.url == inMemory {
+		return opened{memory.New(time.Now, memory.LockTimeout(c.lockTimeout)), gateway.NewMemoryBook()}, nil
+	}
+	deadline, lastLine := time.Now().Add(patience), time.Time{}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		s, err := c.openOnce(ctx)
+		left := time.Until(deadline)
+		switch {
+		case err == nil:
+			return opened{s, s.Book()}, nil
+		case !gormstore.IsAway(err), left <= 0:
+			return opened{}, fmt.Errorf("KAKUTEI_DATABASE_URL (%s): %w", c.name(), err)
+		}
+		if time.Since(lastLine) >= quietFor {
+			lastLine = time.Now()
+			log.Warn("waiting for the store", "store", c.name(), "error", oneLine(err))
+		}
+		select {
+		case <-time.After(min(pause, left)):
+		case <-ctx.Done():
+			return opened{}, ctx.Err()
+		}
+	}
+}
+
+func (c *storeConfig) openOnce(ctx context.Context) (*gormstore.Store, error) {
+	s, err := gormstore.Open(ctx, gormstore.Config{URL: c.url, Pool: c.pool, LockTimeout: c.lockTimeout})
+	if err != nil {
+		return nil, err
+	}
+	if err = answers(ctx, s); err == nil {
+		err = s.Migrate(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// answers tells whether the store is there, whatever is to be said of its schema: that is Migrate's. Migrating has no
+// time limit, so this has one.
+func answers(ctx context.Context, s *gormstore.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, firstAnswer)
+	defer cancel()
+	if err := s.Ready(ctx); gormstore.IsAway(err) {
+		return err
+	}
+	return nil
+}
+
+// name is the store for people's eyes: nothing of the URL that may be a secret.
+func (c *storeConfig) name() string {
+	if file, ok := strings.CutPrefix(c.url, "sqlite:"); ok {
+		return "SQLite file " + file
+	}
+	u, err := url.Parse(c.url)
+	if err != nil || c.url == inMemory {
+		return "memory, forgotten at exit"
+	}
+	return "PostgreSQL at " + cmp.Or(u.Host, u.Query().Get("host")) + u.Path
+}

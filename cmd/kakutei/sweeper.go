@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"kakutei/application/idempotent"
+	"kakutei/application/port"
+)
+
+// sweeper deletes finished, expired records from time to time. Expired records count as absent anyway, so nothing
+// depends on it but the store's size: an error is logged, and the next round tries again.
+type sweeper struct {
+	work     port.UnitOfWork
+	interval time.Duration // 0: off
+	log      *slog.Logger
+}
+
+// run sweeps until ctx ends.
+func (s sweeper) run(ctx context.Context) {
+	if s.interval == 0 {
+		return
+	}
+	for {
+		select {
+		case <-time.After(s.pause()):
+			s.round(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pause is the interval, give or take a tenth: instances that were started together shall not sweep together.
+func (s sweeper) pause() time.Duration {
+	tenth := s.interval / 10
+	return s.interval - tenth + rand.N(2*tenth+1) //nolint:gosec // jitter is no secret
+}
+
+// round never panics: the sweeper lives as long as the service.
+func (s sweeper) round(ctx context.Context) {
+	n, err := s.sweep(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil: // stopped half-way; the next start goes on
+	case err != nil:
+		s.log.WarnContext(ctx, "sweeping expired records failed", "deleted", n, "error", err)
+	case n > 0:
+		s.log.InfoContext(ctx, "swept expired records", "deleted", n)
+	}
+}
+
+func (s sweeper) sweep(ctx context.Context) (n int, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	return idempotent.Sweep(ctx, s.work)
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// variable is a setting: a variable of the environment and, unless it is a secret, a flag of the same name. The lists
+// of variables in config.go are all there is: flags, help and checks follow from them.
+type variable struct {
+	name    string // of the environment's
+	initial string // its value when it is not set or empty
+	means   string // one line of the help
+	set     func(text string) error
+	secret  bool // then there is no flag: other users of the machine can read a command line
+}
+
+// flag is the variable's name on the command line, without dashes: KAKUTEI_DB_POOL is db-pool.
+func (v variable) flag() string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v.name, "KAKUTEI_"), "_", "-"))
+}
+
+// flagsOf is a new struct for kong to fill: a field named like each variable that is not secret, nil unless its flag
+// was given.
+func flagsOf(variables []variable) reflect.Value {
+	var fields []reflect.StructField
+	for _, v := range variables {
+		if v.secret {
+			continue
+		}
+		fields = append(fields, reflect.StructField{
+			Name: v.name,
+			Type: reflect.TypeFor[*string](),
+			Tag:  reflect.StructTag(fmt.Sprintf(`name:%q`, v.flag())),
+		})
+	}
+	return reflect.New(reflect.StructOf(fields))
+}
+
+// settle gives each variable its value: the flag's, else the environment's, else the initial one. The error names what
+// has a bad value.
+func settle(variables []variable, flags reflect.Value, env func(string) string) error {
+	for _, v := range variables {
+		text, origin := env(v.name), v.name
+		if given, ok := flagValue(flags, v.name); ok {
+			text, origin = given, fmt.Sprintf("--%s (%s)", v.flag(), v.name)
+		}
+		if text == "" {
+			text = v.initial
+		}
+		if err := v.set(text); err != nil {
+			return fmt.Errorf("%s: %w", origin, err)
+		}
+	}
+	return nil
+}
+
+func flagValue(flags reflect.Value, name string) (text string, given bool) {
+	field := flags.Elem().FieldByName(name)
+	if !field.IsValid() || field.IsNil() {
+		return "", false
+	}
+	return field.Elem().String(), true
+}
