@@ -23,38 +23,52 @@ type ConfirmPayment struct {
 	Method   string // the provider's token; empty: the gateway's default
 }
 
-// ConfirmPayment charges the order at most once, whatever the number of clicks, keys, crashes and lost answers. It takes
-// two commits with the charge between them, or one if there is nothing to charge.
+// ConfirmPayment charges the order at most once, whatever the number of clicks, keys, crashes and lost answers, and books
+// the charge in the commit that makes the order PAID. It takes two commits with the charge between them, or one if there
+// is nothing to charge.
 func (t *Till) ConfirmPayment(ctx context.Context, c ConfirmPayment) (idempotent.Answer, error) {
-	prepare := func(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
-		id, err := order.ParseID(c.OrderID)
-		if err != nil {
-			return idempotent.Next{}, err
-		}
-		o, err := tx.Orders().LockIfOpen(ctx, id, c.Customer, string(c.Key))
-		if err != nil {
-			return idempotent.Next{}, err
-		}
-		asked := order.PaymentRequest{Key: string(c.Key), Money: c.Money, Method: c.Method}
-		attempt, due, err := o.BeginPayment(asked, tx.Now())
-		if err != nil {
-			return idempotent.Next{}, err
-		}
-		if !due {
-			return idempotent.Result(receiptOf(o)).Noting(port.Duplicate), nil
-		}
-		ask := t.Gateway.Charge
-		if attempt.ForgottenAt(tx.Now(), t.KeyRetention) {
-			ask = t.lookup
-		}
-		return idempotent.Then(t.charge(c, attempt, ask)), tx.Orders().Save(ctx, o)
+	p := confirmation{Till: t, asked: c}
+	answer, err := t.execute(ctx, OpConfirmPayment, c.Customer, c.Key, c.request(), p.prepare)
+	if err == nil && !answer.Replayed {
+		t.tell(ctx, p.booking)
 	}
-	return t.execute(ctx, OpConfirmPayment, c.Customer, c.Key, c.request(), prepare)
+	return answer, err
+}
+
+// confirmation is one ConfirmPayment on its way through the steps.
+type confirmation struct {
+	*Till
+	asked   ConfirmPayment
+	booking booking // set anew by each run of record
+}
+
+func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
+	id, err := order.ParseID(p.asked.OrderID)
+	if err != nil {
+		return idempotent.Next{}, err
+	}
+	o, err := tx.Orders().LockIfOpen(ctx, id, p.asked.Customer, string(p.asked.Key))
+	if err != nil {
+		return idempotent.Next{}, err
+	}
+	r := order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method}
+	attempt, due, err := o.BeginPayment(r, tx.Now())
+	if err != nil {
+		return idempotent.Next{}, err
+	}
+	if !due {
+		return idempotent.Result(receiptOf(o)).Noting(port.Duplicate), nil
+	}
+	ask := p.Gateway.Charge
+	if attempt.ForgottenAt(tx.Now(), p.KeyRetention) {
+		ask = p.lookup
+	}
+	return idempotent.Then(p.charge(attempt, ask)), tx.Orders().Save(ctx, o)
 }
 
 // charge has the provider's answer, under the same gateway key however often it is repeated.
-func (t *Till) charge(
-	c ConfirmPayment, a payment.Attempt, ask func(context.Context, payment.Attempt) (payment.Answer, error),
+func (p *confirmation) charge(
+	a payment.Attempt, ask func(context.Context, payment.Attempt) (payment.Answer, error),
 ) idempotent.Call {
 	return func(ctx context.Context) (idempotent.Finish, error) {
 		answer, err := ask(ctx, a)
@@ -62,13 +76,15 @@ func (t *Till) charge(
 			err = a.Check(answer)
 		}
 		if errors.Is(err, payment.ErrAmountConflict) {
-			scope := idempotency.Scope{Operation: OpConfirmPayment, Actor: c.Customer, Key: c.Key}
-			t.Observer.Observe(ctx, port.Event{What: port.AmountConflict, Scope: scope, Detail: err.Error()})
+			scope := idempotency.Scope{Operation: OpConfirmPayment, Actor: p.asked.Customer, Key: p.asked.Key}
+			p.Observer.Observe(ctx, port.Event{
+				What: port.AmountConflict, Scope: scope, Detail: err.Error(), Once: a.GatewayKey(),
+			})
 		}
 		if err != nil {
 			return nil, err
 		}
-		return t.record(c, a.Number, answer), nil
+		return p.record(a.Number, answer), nil
 	}
 }
 
@@ -81,16 +97,20 @@ func (t *Till) lookup(ctx context.Context, a payment.Attempt) (payment.Answer, e
 	return a.FindIn(list)
 }
 
-// record writes the provider's answer into the order, in one commit with the outcome.
-func (t *Till) record(c ConfirmPayment, attempt int, answer payment.Answer) idempotent.Finish {
+// record writes the provider's answer into the order, and a charge into the books, in one commit with the outcome.
+func (p *confirmation) record(attempt int, answer payment.Answer) idempotent.Finish {
 	return func(ctx context.Context, tx port.Tx) (any, error) {
-		o, err := tx.Orders().Lock(ctx, order.ID(c.OrderID), c.Customer)
+		p.booking = booking{}
+		o, err := tx.Orders().Lock(ctx, order.ID(p.asked.OrderID), p.asked.Customer)
 		if err != nil {
 			return nil, err
 		}
 		switch answer := answer.(type) {
 		case payment.Charge:
 			if err := o.ConfirmPayment(attempt, answer, tx.Now()); err != nil {
+				return nil, err
+			}
+			if err := p.Books.post(ctx, tx, o, &p.booking); err != nil {
 				return nil, err
 			}
 			return receiptOf(o), tx.Orders().Save(ctx, o)

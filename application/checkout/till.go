@@ -29,6 +29,8 @@ type Till struct {
 	KeyRetention time.Duration
 	// Lease is the executor's: nobody is advised to wait longer for a request in progress.
 	Lease time.Duration
+	// Books says where a confirmed payment is booked.
+	Books Books
 }
 
 // execute runs a use case under the caller's key.

@@ -8,6 +8,7 @@ import (
 
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
+	"kakutei/domain/journal"
 	"kakutei/domain/order"
 )
 
@@ -42,6 +43,8 @@ type Tx interface {
 	Now() time.Time
 	Orders() order.Repository
 	Records() idempotency.Repository
+	Journal() journal.Repository
+	Audit() AuditLog
 }
 
 var (

@@ -129,6 +129,7 @@ func (c *accessConfig) check() error {
 type workConfig struct {
 	lease         time.Duration
 	retention     time.Duration
+	auditFor      time.Duration
 	sweepInterval time.Duration // 0: off
 	grace         time.Duration
 }
@@ -144,8 +145,12 @@ func (c *workConfig) variables() []variable {
 			means: "how long a finished request is answered from its record",
 		},
 		{
+			name: "KAKUTEI_AUDIT_RETENTION", initial: "8760h", set: into(&c.auditFor, positive),
+			means: "how long an entry of the audit log is kept",
+		},
+		{
 			name: "KAKUTEI_SWEEP_INTERVAL", initial: "1m", set: into(&c.sweepInterval, positiveOrOff),
-			means: "how often expired records are deleted; 0 turns it off",
+			means: "how often expired records and audit entries are deleted; 0 turns it off",
 		},
 		{
 			name: "KAKUTEI_SHUTDOWN_GRACE", initial: "15s", set: into(&c.grace, positive),
@@ -161,4 +166,23 @@ func (c *workConfig) check(gatewayTimeout time.Duration) error {
 		return fmt.Errorf("KAKUTEI_LEASE (%s) must be longer than KAKUTEI_GATEWAY_TIMEOUT (%s)", c.lease, gatewayTimeout)
 	}
 	return nil
+}
+
+// booksConfig says whose books a payment enters, and where its day ends.
+type booksConfig struct {
+	company string
+	zone    *time.Location
+}
+
+func (c *booksConfig) variables() []variable {
+	return []variable{
+		{
+			name: "KAKUTEI_COMPANY_ID", initial: "shop", set: into(&c.company, company),
+			means: "the company in whose books a confirmed payment is entered",
+		},
+		{
+			name: "KAKUTEI_TIME_ZONE", initial: "Asia/Tokyo", set: into(&c.zone, zone),
+			means: "the zone in which the shop's day ends: the date of a payment's entry",
+		},
+	}
 }

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"kakutei/application/bookkeeping"
 	"kakutei/application/checkout"
 	"kakutei/application/idempotent"
+	"kakutei/application/oversight"
 	"kakutei/application/port"
 	"kakutei/domain/payment"
+	"kakutei/infrastructure/audit"
 	"kakutei/infrastructure/gateway"
 	"kakutei/infrastructure/logging"
 	"kakutei/interfaces/httpapi"
@@ -24,12 +27,13 @@ type serveConfig struct {
 	store   storeConfig
 	gateway gatewayConfig
 	work    workConfig
+	books   booksConfig
 	log     logConfig
 }
 
 func (c *serveConfig) variables() []variable {
 	return slices.Concat(c.access.variables(), c.store.variables(), c.gateway.variables(), c.work.variables(),
-		c.log.variables())
+		c.books.variables(), c.log.variables())
 }
 
 func serveCommand() command {
@@ -86,14 +90,17 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 		Lease: c.work.lease, Retention: c.work.retention,
 		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout,
 	}
-	observers := port.Observers{logging.NewObserver(log)}
+	auditing := audit.NewWriter(store, log)
+	observers := port.Observers{logging.NewObserver(log), auditing}
 	till := &checkout.Till{
 		Executor: idempotent.New(store, httpapi.Documents{}, observers, times),
 		Work:     store, Gateway: provider, Observer: observers,
 		KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
+		Books: checkout.Books{Company: c.books.company, Zone: c.books.zone},
 	}
+	ledger := &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()}
 	api := httpapi.New(httpapi.Config{
-		Till: till, Ready: store.Ready, Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice",
+		Till: till, Ledger: ledger, Desk: &oversight.Desk{Work: store}, Ready: store.Ready, Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice",
 		AnyHost: c.access.exposed == exposed, Logger: log,
 		Deadline: times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 	})
@@ -104,9 +111,10 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	if err != nil {
 		return nil, fmt.Errorf("KAKUTEI_LISTEN: %w", err)
 	}
-	sweeping := sweeper{work: store, interval: c.work.sweepInterval, log: log}
+	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log}
 	return &service{
 		server: api.HTTPServer(c.access.listen), listener: listener, background: []func(context.Context){sweeping.run},
+		last: auditing.Run,
 		store: store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }

@@ -16,6 +16,7 @@ type service struct {
 	server     *http.Server
 	listener   net.Listener
 	background []func(ctx context.Context) // what runs beside the requests, until ctx ends
+	last       func(ctx context.Context)   // what is told by all that, so it ends after them
 	store      store
 	unready    func() // says from now on that the service is not ready
 	grace      time.Duration
@@ -38,6 +39,10 @@ func (s *service) run(ctx, cut context.Context, started func()) error {
 	for _, work := range s.background {
 		running.Go(func() { work(ctx) })
 	}
+	lastly, endLast := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLast()
+	var ending sync.WaitGroup
+	ending.Go(func() { s.last(lastly) })
 	broken := make(chan error, 1)
 	go func() { broken <- s.server.Serve(s.listener) }()
 	started()
@@ -50,16 +55,20 @@ func (s *service) run(ctx, cut context.Context, started func()) error {
 		err = fmt.Errorf("the listener failed: %w", err)
 		cancel()
 	}
-	return errors.Join(err, s.drain(cut, &running))
+	return errors.Join(err, s.drain(cut, func() {
+		running.Wait()
+		endLast()
+		ending.Wait()
+	}))
 }
 
 // drain lets what runs come to its end, but not for longer than the grace, and not when cut has ended.
-func (s *service) drain(cut context.Context, running *sync.WaitGroup) error {
+func (s *service) drain(cut context.Context, others func()) error {
 	s.unready()
 	limit, cancel := context.WithTimeout(cut, s.grace)
 	defer cancel()
 	finished := make(chan error, 1)
-	go func() { finished <- s.finish(limit, running) }()
+	go func() { finished <- s.finish(limit, others) }()
 	select {
 	case err := <-finished:
 		if err == nil || limit.Err() == nil {
@@ -72,7 +81,7 @@ func (s *service) drain(cut context.Context, running *sync.WaitGroup) error {
 }
 
 // finish ends everything in the order in which it is needed: requests need the store.
-func (s *service) finish(limit context.Context, running *sync.WaitGroup) error {
+func (s *service) finish(limit context.Context, others func()) error {
 	s.server.SetKeepAlivesEnabled(false)
 	select {
 	case <-time.After(min(farewell, s.grace/2)):
@@ -81,6 +90,6 @@ func (s *service) finish(limit context.Context, running *sync.WaitGroup) error {
 	if err := s.server.Shutdown(limit); err != nil {
 		return err
 	}
-	running.Wait()
+	others()
 	return s.store.Close()
 }

@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"kakutei/application/idempotent"
+	"kakutei/application/oversight"
 	"kakutei/application/port"
 )
 
-// sweeper deletes finished, expired records from time to time. Expired records count as absent anyway, so nothing
+// sweeper deletes finished, expired records and old audit entries from time to time. Expired records count as absent anyway, so nothing
 // depends on it but the store's size: an error is logged, and the next round tries again.
 type sweeper struct {
 	work     port.UnitOfWork
 	interval time.Duration // 0: off
+	auditFor time.Duration // how long an audit entry is kept
 	log      *slog.Logger
 }
 
@@ -58,5 +60,10 @@ func (s sweeper) sweep(ctx context.Context) (n int, err error) {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	return idempotent.Sweep(ctx, s.work)
+	records, err := idempotent.Sweep(ctx, s.work)
+	if err != nil {
+		return records, err
+	}
+	entries, err := oversight.SweepAudit(ctx, s.work, s.auditFor)
+	return records + entries, err
 }

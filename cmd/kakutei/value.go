@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // the zones come with the program: not every machine has them
 
+	"kakutei/domain/journal"
 	"kakutei/infrastructure/gateway"
 )
 
@@ -146,4 +148,21 @@ func gatewayURL(text string) (string, error) {
 func gatewayToken(text string) (string, error) {
 	_, err := gateway.NewHTTP(gateway.HTTPConfig{BaseURL: "http://localhost", Token: text, Timeout: time.Second})
 	return text, err
+}
+
+// company reads whose books are kept.
+func company(text string) (string, error) {
+	if err := journal.CheckCompany(text); err != nil {
+		return "", fmt.Errorf("%.140q %w", text, err)
+	}
+	return text, nil
+}
+
+// zone reads a name of the IANA time zone database.
+func zone(text string) (*time.Location, error) {
+	place, err := time.LoadLocation(text)
+	if err != nil || text == "Local" { // the machine's own zone is nobody's decision
+		return nil, fmt.Errorf("%.80q is no time zone like Asia/Tokyo", text)
+	}
+	return place, nil
 }

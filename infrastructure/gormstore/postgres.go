@@ -158,7 +158,7 @@ func (l *postgresLink) receive(
 		l.clock = l.clock.UTC()
 	}
 	for _, w := range writes {
-		if _, err := results.Exec(); err != nil {
+		if err := readAll(results, w.each); err != nil {
 			return w.named(err)
 		}
 	}
@@ -180,6 +180,10 @@ func (l *postgresLink) receive(
 }
 
 func readAll(results pgx.BatchResults, each func(row) error) error {
+	if each == nil {
+		_, err := results.Exec()
+		return err
+	}
 	rows, err := results.Query()
 	if err != nil {
 		return err

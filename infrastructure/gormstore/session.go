@@ -6,6 +6,7 @@ import (
 
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
+	"kakutei/domain/journal"
 	"kakutei/domain/order"
 )
 
@@ -50,6 +51,12 @@ func (s *session) Orders() order.Repository { return orders{s} }
 
 // Records implements port.Tx.
 func (s *session) Records() idempotency.Repository { return records{s} }
+
+// Journal implements port.Tx.
+func (s *session) Journal() journal.Repository { return entries{s} }
+
+// Audit implements port.Tx.
+func (s *session) Audit() port.AuditLog { return auditLog{s} }
 
 // later keeps a write for the next exchange. Its error comes then.
 func (s *session) later(w write, err error) error {

@@ -94,6 +94,9 @@ func (l *sqliteLink) exchange(ctx context.Context, writes []write, question *sta
 }
 
 func (l *sqliteLink) write(ctx context.Context, w write) error {
+	if w.each != nil {
+		return sqliteFault(l.read(ctx, w.statement, w.each))
+	}
 	args, err := bindSQLite(w.args)
 	if err != nil {
 		return err

@@ -16,9 +16,10 @@ type statement struct {
 	args []any
 }
 
-// write is a statement that changes one row.
+// write is a statement that need not be sent at once: one that changes a row, or reads what such a one has met.
 type write struct {
 	statement
+	each func(row) error // takes the rows that it answers; nil for none
 	miss error // that there was no such row; nil when any number will do
 	busy error // that another transaction held the row for longer than this one waits
 }

@@ -2,11 +2,13 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
+	"kakutei/domain/journal"
 	"kakutei/domain/order"
 )
 
@@ -65,6 +67,10 @@ func (t *deferringTx) Now() time.Time {
 func (t *deferringTx) Orders() order.Repository { return deferringOrders{t, t.sent.Orders()} }
 
 func (t *deferringTx) Records() idempotency.Repository { return deferringRecords{t, t.sent.Records()} }
+
+func (t *deferringTx) Journal() journal.Repository { return deferringEntries{t, t.sent.Journal()} }
+
+func (t *deferringTx) Audit() port.AuditLog { return deferringAuditLog{t, t.sent.Audit()} }
 
 func (t *deferringTx) later(write func() error) error {
 	t.pending = append(t.pending, write)
@@ -156,4 +162,54 @@ func (r deferringRecords) Sweep(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	return r.sent.Sweep(ctx, limit)
+}
+
+type deferringEntries struct {
+	t    *deferringTx
+	sent journal.Repository
+}
+
+func (r deferringEntries) Post(ctx context.Context, e journal.Entry, stands func(journal.Entry)) error {
+	asOfNow := withOwnLines(e)
+	return r.t.later(func() error { return r.sent.Post(ctx, asOfNow, stands) })
+}
+
+func (r deferringEntries) Find(ctx context.Context, id journal.ID) (journal.Entry, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return journal.Entry{}, err
+	}
+	return r.sent.Find(ctx, id)
+}
+
+type deferringAuditLog struct {
+	t    *deferringTx
+	sent port.AuditLog
+}
+
+func (r deferringAuditLog) Append(ctx context.Context, entries []port.AuditEntry) error {
+	asOfNow := slices.Clone(entries)
+	return r.t.later(func() error { return r.sent.Append(ctx, asOfNow) })
+}
+
+func (r deferringAuditLog) After(
+	ctx context.Context, number int64, kind port.AuditKind, limit int,
+) ([]port.AuditEntry, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.After(ctx, number, kind, limit)
+}
+
+func (r deferringAuditLog) Last(ctx context.Context) (int64, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return 0, err
+	}
+	return r.sent.Last(ctx)
+}
+
+func (r deferringAuditLog) Sweep(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return 0, err
+	}
+	return r.sent.Sweep(ctx, before, limit)
 }

@@ -2,9 +2,12 @@ package memory
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"kakutei/application/port"
 	"kakutei/domain/idempotency"
+	"kakutei/domain/journal"
 	"kakutei/domain/order"
 )
 
@@ -14,6 +17,12 @@ type tables struct {
 	payments map[string]order.ID // by payment id
 	charges  map[string]order.ID // by the provider's charge id
 	records  map[idempotency.Scope]idempotency.Record
+	entries  map[journal.ID]journal.Entry
+	postings map[journal.PostingKey]journal.ID
+
+	audit      []port.AuditEntry // in the order of their numbers
+	events     map[string]int64  // numbers of audit entries by event id
+	lastNumber int64             // of an audit entry, whether or not it is still there
 }
 
 func emptyTables() tables {
@@ -22,6 +31,9 @@ func emptyTables() tables {
 		payments: map[string]order.ID{},
 		charges:  map[string]order.ID{},
 		records:  map[idempotency.Scope]idempotency.Record{},
+		entries:  map[journal.ID]journal.Entry{},
+		postings: map[journal.PostingKey]journal.ID{},
+		events:   map[string]int64{},
 	}
 }
 
@@ -43,6 +55,24 @@ func (s *Store) commit(t *tx) {
 		}
 		s.committed.records[scope] = *written
 	}
+	for id, written := range t.entries {
+		s.committed.entries[id] = written
+		s.committed.postings[written.PostingKey] = id
+	}
+	s.committed.takeAudit(t)
+}
+
+func (c *tables) takeAudit(t *tx) {
+	for _, e := range t.audited {
+		c.audit = append(c.audit, e)
+		c.events[e.EventID] = e.Number
+		c.lastNumber = e.Number
+	}
+	if len(t.swept) == 0 {
+		return
+	}
+	c.audit = slices.DeleteFunc(c.audit, func(e port.AuditEntry) bool { return t.swept[e.Number] })
+	maps.DeleteFunc(c.events, func(_ string, number int64) bool { return t.swept[number] })
 }
 
 // checkPaid states what SQL states in a CHECK: an order is PAID exactly when it has a payment, a charge and their time.

@@ -6,6 +6,7 @@ import (
 
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
+	"kakutei/domain/journal"
 	"kakutei/domain/order"
 )
 
@@ -18,7 +19,10 @@ type tx struct {
 	readOnly bool
 	orders   map[order.ID]order.State
 	records  map[idempotency.Scope]*idempotency.Record // nil for one that is deleted
-	failed   error                                     // of the first refused write: nothing can be committed any more
+	entries  map[journal.ID]journal.Entry
+	audited  []port.AuditEntry // in the order of their numbers
+	swept    map[int64]bool    // numbers of audit entries that are deleted
+	failed   error             // of the first refused write: nothing can be committed any more
 }
 
 // Now implements port.Tx.
@@ -29,6 +33,12 @@ func (t *tx) Orders() order.Repository { return orders{t} }
 
 // Records implements port.Tx.
 func (t *tx) Records() idempotency.Repository { return records{t} }
+
+// Journal implements port.Tx.
+func (t *tx) Journal() journal.Repository { return entries{t} }
+
+// Audit implements port.Tx.
+func (t *tx) Audit() port.AuditLog { return auditLog{t} }
 
 var _ port.Tx = (*tx)(nil)
 

@@ -83,6 +83,7 @@ func inDoubt(t *testing.T, s Opened, method string, nth int, fate Fate) {
 	}
 	assert.False(t, answer.Replayed, what)
 	assert.Equal(t, 1, here.Seen.Count(port.CommitUnknown), what)
+	assert.Zero(t, here.Seen.Count(port.Mismatch)+here.Seen.Count(port.Duplicate), what)
 	want, charges := order.Paid, 1
 	if method == DeclinedMethod {
 		want, charges = order.Placed, 0

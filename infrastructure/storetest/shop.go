@@ -28,6 +28,12 @@ var Times = idempotent.Config{
 // KeyRetention is how long the Provider of a Shop is trusted to know a gateway key.
 const KeyRetention = 12 * time.Hour
 
+// Company is whose books a Shop's payments enter.
+const Company = "shop"
+
+// Zone is where a Shop's day ends.
+var Zone = time.FixedZone("Asia/Tokyo", 9*60*60)
+
 // OpenShop opens a shop over a store. Shops over one database share the provider, as instances of the service do.
 func OpenShop(w port.UnitOfWork, p *Provider) Shop {
 	store, seen := NewUnreliable(w), &Seen{}
@@ -35,6 +41,7 @@ func OpenShop(w port.UnitOfWork, p *Provider) Shop {
 		Till: &checkout.Till{
 			Executor: idempotent.New(store, Documents{}, seen, Times),
 			Work:     store, Gateway: p, Observer: seen, KeyRetention: KeyRetention, Lease: Times.Lease,
+			Books: checkout.Books{Company: Company, Zone: Zone},
 		},
 		Store: store, Provider: p, Seen: seen,
 	}

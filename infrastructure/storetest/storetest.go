@@ -49,8 +49,11 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"records", records},
 		{"races", races},
 		{"sweeping", sweeping},
+		{"entries", entries},
+		{"audit log", auditLog},
 		{"confirming", confirming},
 		{"doubt", doubt},
+		{"booking", booking},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, c := range part.checks {

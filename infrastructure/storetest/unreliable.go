@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"kakutei/application/port"
+	"kakutei/domain/journal"
 )
 
 // Fate is what becomes of a commit whose answer is lost.
@@ -94,9 +95,10 @@ func (u *Unreliable) Do(ctx context.Context, wait port.Wait, fn func(tx port.Tx)
 		return u.doLate(ctx, wait, fn)
 	}
 	var fate Fate
+	var told []func()
 	err := u.work.Do(ctx, wait, func(tx port.Tx) error {
-		fate = ""
-		if err := fn(tx); err != nil {
+		fate, told = "", nil
+		if err := fn(untold{tx, &told}); err != nil {
 			return err
 		}
 		if fate = u.sent(); fate == Undone {
@@ -107,7 +109,31 @@ func (u *Unreliable) Do(ctx context.Context, wait port.Wait, fn func(tx port.Tx)
 	if errors.Is(err, errUndone) || err == nil && fate == Applied {
 		return fmt.Errorf("%w (%s)", port.ErrCommitUnknown, fate)
 	}
+	if err == nil {
+		for _, tell := range told {
+			tell()
+		}
+	}
 	return err
+}
+
+// untold keeps back what a posting's commit would tell: an answer that is lost tells nothing.
+type untold struct {
+	port.Tx
+	told *[]func()
+}
+
+func (t untold) Journal() journal.Repository { return untoldEntries{t.Tx.Journal(), t.told} }
+
+type untoldEntries struct {
+	journal.Repository
+	told *[]func()
+}
+
+func (r untoldEntries) Post(ctx context.Context, e journal.Entry, stands func(journal.Entry)) error {
+	return r.Repository.Post(ctx, e, func(found journal.Entry) {
+		*r.told = append(*r.told, func() { stands(found) })
+	})
 }
 
 // doLate leaves the transaction open, as a server does with a session whose client is gone.
@@ -115,7 +141,7 @@ func (u *Unreliable) doLate(ctx context.Context, wait port.Wait, fn func(tx port
 	underWay, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		err := u.work.Do(context.WithoutCancel(ctx), wait, func(tx port.Tx) error {
-			if err := fn(tx); err != nil {
+			if err := fn(untold{tx, new([]func())}); err != nil {
 				return err
 			}
 			u.sent()

@@ -1,0 +1,144 @@
+package gormstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"kakutei/domain/journal"
+	"kakutei/domain/money"
+)
+
+// entries implements journal.Repository.
+type entries struct{ *session }
+
+type entryRow struct {
+	ID                 string
+	PostingKey         string
+	Fingerprint        string
+	CompanyID          string
+	SourceDocumentType string
+	SourceDocumentID   string
+	Version            int64
+	ServiceDate        string
+	Total              int64
+	Currency           string
+	PostedBy           string
+	PostedAt           instant
+	Lines              string
+}
+
+// TableName is GORM's way to ask.
+func (entryRow) TableName() string { return "journal_entries" }
+
+const entryColumns = `id, posting_key, fingerprint, company_id, source_document_type, source_document_id, version,
+	service_date, total, currency, posted_by, posted_at, lines`
+
+// columns are where entryColumns are scanned into.
+func (r *entryRow) columns() []any {
+	return []any{
+		&r.ID, &r.PostingKey, &r.Fingerprint, &r.CompanyID, &r.SourceDocumentType, &r.SourceDocumentID, &r.Version,
+		&r.ServiceDate, &r.Total, &r.Currency, &r.PostedBy, &r.PostedAt, &r.Lines,
+	}
+}
+
+// Post implements journal.Repository. The second statement sees what the first has met, also if that was committed only
+// while the first one waited for it.
+func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.Entry)) error {
+	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		row, err := entryRowOf(e)
+		_ = db.AddError(err)
+		return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&row) // whichever key meets itself first
+	})
+	if err := r.later(write{statement: insert}, err); err != nil {
+		return err
+	}
+	look, err := r.find("posting_key = ?", string(e.PostingKey))
+	return r.later(write{statement: look, each: func(answer row) error {
+		found, err := scanEntry(answer)
+		if err == nil {
+			stands(found)
+		}
+		return err
+	}}, err)
+}
+
+// Find implements journal.Repository.
+func (r entries) Find(ctx context.Context, id journal.ID) (found journal.Entry, err error) {
+	look, err := r.find("id = ?", string(id))
+	err = r.ask(ctx, look, err, func(answer row) (err error) {
+		found, err = scanEntry(answer)
+		return err
+	})
+	if err == nil && found.ID == "" {
+		err = journal.ErrNotFound
+	}
+	return found, err
+}
+
+func (r entries) find(condition string, value string) (statement, error) {
+	return r.sql.build(func(db *gorm.DB) *gorm.DB {
+		return db.Model(&entryRow{}).Select(entryColumns).Where(condition, value).Find(&[]entryRow{})
+	})
+}
+
+type entryLine struct {
+	Account string       `json:"account"`
+	Side    journal.Side `json:"side"`
+	Amount  int64        `json:"amount"`
+}
+
+func entryRowOf(e journal.Entry) (entryRow, error) {
+	lines := make([]entryLine, len(e.Lines))
+	for i, l := range e.Lines {
+		lines[i] = entryLine(l)
+	}
+	text, err := json.Marshal(lines)
+	if err != nil {
+		return entryRow{}, fmt.Errorf("gormstore: %w", err)
+	}
+	d := e.Source
+	return entryRow{
+		ID: string(e.ID), PostingKey: string(e.PostingKey), Fingerprint: string(e.Fingerprint), CompanyID: d.Company,
+		SourceDocumentType: string(d.Type), SourceDocumentID: d.ID, Version: d.Version,
+		ServiceDate: d.ServiceDate.String(), Total: d.Total, Currency: e.Currency.Code(), PostedBy: e.PostedBy,
+		PostedAt: instant{e.PostedAt}, Lines: string(text),
+	}, nil
+}
+
+func scanEntry(answer row) (journal.Entry, error) {
+	var r entryRow
+	if err := answer.Scan(r.columns()...); err != nil {
+		return journal.Entry{}, err
+	}
+	var lines []entryLine
+	if err := json.Unmarshal([]byte(r.Lines), &lines); err != nil {
+		return journal.Entry{}, unreadable("lines of entry", r.ID, err)
+	}
+	day, err := journal.ParseDate(r.ServiceDate)
+	if err != nil {
+		return journal.Entry{}, unreadable("entry", r.ID, err)
+	}
+	currency, err := money.ParseCurrency(r.Currency)
+	if err != nil {
+		return journal.Entry{}, unreadable("entry", r.ID, err)
+	}
+	e := journal.Entry{
+		ID: journal.ID(r.ID), PostingKey: journal.PostingKey(r.PostingKey), Fingerprint: journal.Fingerprint(r.Fingerprint),
+		Content: journal.Content{
+			Source: journal.SourceDocument{
+				Company: r.CompanyID, Type: journal.DocumentType(r.SourceDocumentType), ID: r.SourceDocumentID,
+				Version: r.Version, ServiceDate: day, Total: r.Total,
+			},
+			Currency: currency,
+		},
+		PostedBy: r.PostedBy, PostedAt: r.PostedAt.Time,
+	}
+	for _, l := range lines {
+		e.Lines = append(e.Lines, journal.Line(l))
+	}
+	return e, nil
+}
