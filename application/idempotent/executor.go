@@ -69,7 +69,10 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	if unsettled(err) || r.doubt && errors.Is(err, port.ErrUnavailable) {
 		err = r.unknown(err)
 	}
-	return answer, err
+	if err != nil {
+		return Answer{}, err
+	}
+	return answer, nil
 }
 
 // unsettled tells the two errors after which only the record knows what happened.

@@ -149,6 +149,7 @@ func (l *lateRefusal) Unwrap() error { return l.cause }
 // count keeps what a late refusal has rolled back of the takeover: that there was one more execution. So the advised
 // wait grows, and nobody waits for a holder who has given up. If it fails, the next retry counts.
 func (r *run) count(ctx context.Context) {
+	r.reservation.Token = idempotency.NewToken() // what was lost once is not stored again
 	_ = r.work.Do(ctx, r.wait, func(tx port.Tx) error {
 		stands, err := tx.Records().Find(ctx, r.reservation.Scope)
 		if err != nil || stands.Judge(r.reservation, tx.Now()) != idempotency.Vacant {
@@ -242,6 +243,8 @@ func (r *run) unknown(cause error) error {
 func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code, err error) {
 	switch {
 	case err == nil:
+	case errors.Is(err, idempotency.ErrLost) && !r.called:
+		return // another one was faster to a vacant record: this run had no lease to lose
 	case errors.Is(err, idempotency.ErrLost):
 		what = port.LeaseLost
 	case errors.Is(err, port.ErrCommitUnknown):
