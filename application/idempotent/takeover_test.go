@@ -98,6 +98,24 @@ func TestALateHolderWhoseWinnerGaveUpTakesOverUnderANewToken(t *testing.T) {
 	})
 }
 
+func TestALateHolderThatRefusesAfterItsWinnerGaveUpDoesNotBringItsLostTokenBack(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		late := operation{}
+		var first idempotency.Token
+		_, err := d.meanwhile(t, &late, func(there desk) {
+			first = d.record(t).Token
+			winner := operation{call: func(context.Context) error { return errOutside }}
+			_, err := there.Execute(t.Context(), intent, winner.steps)
+			assertUnknown(t, err)
+			late.prepare = func(context.Context, port.Tx) error { return errRefused }
+		})
+		assertUnknown(t, err)
+		r := d.record(t)
+		assert.Equal(t, 3, r.Executions)
+		assert.NotEqual(t, first, r.Token)
+	})
+}
+
 // C18: an outside hand deletes the record under its holder.
 func TestAHolderWhoseRecordIsGoneStartsOver(t *testing.T) {
 	onBothStores(t, func(t *testing.T, d desk) {
