@@ -18,7 +18,8 @@ type run struct {
 	wait        port.Wait
 	doubt       bool               // an earlier round's commit or lease is in doubt
 	called      bool               // the outside may have been told already, by this run
-	held        idempotency.Record // the record as this run last saw it
+	stored      idempotency.Record // the record as it was last read
+	held        idempotency.Record // the record as it is to be while this run works
 }
 
 func (r *run) once(ctx context.Context) (Answer, error) {
@@ -48,55 +49,56 @@ func (r *run) reserve(ctx context.Context) (answer Answer, call Call, err error)
 	var happened []port.Happening
 	err = r.work.Do(ctx, r.wait, func(tx port.Tx) error {
 		answer, call, reservation, happened = Answer{}, nil, r.reservation, nil
-		held, err := tx.Records().Reserve(ctx, reservation, r.config.Lease)
+		stored, err := tx.Records().Reserve(ctx, reservation, r.config.Lease)
 		if err != nil {
 			return err
 		}
-		r.held = held
-		switch held.Judge(reservation, tx.Now()) {
+		r.stored, r.held = stored, stored
+		fence := false
+		switch stored.Judge(reservation, tx.Now()) {
 		case idempotency.Reused:
 			return idempotency.ErrKeyReused
 		case idempotency.Busy:
-			return idempotency.ErrInProgress.After(held.RetryIn(tx.Now(), r.config.Lease))
+			return idempotency.ErrInProgress.After(stored.RetryIn(tx.Now(), r.config.Lease))
 		case idempotency.Done:
 			happened = append(happened, port.Replayed)
-			answer = Answer{Outcome: held.Outcome, Replayed: held.Token != reservation.Token}
+			answer = Answer{Outcome: stored.Outcome, Replayed: stored.Token != reservation.Token}
 			return nil
 		case idempotency.Vacant:
-			if held.Status == idempotency.InProgress {
+			if stored.Status == idempotency.InProgress {
 				happened = append(happened, port.Takeover)
 			}
 			if r.doubt { // the old token may still stand in a commit under way
 				reservation.Token = idempotency.NewToken()
 			}
-			err = r.take(ctx, tx, held.TakenBy(reservation, tx.Now(), r.config.Lease))
+			r.held, fence = stored.TakenBy(reservation, tx.Now(), r.config.Lease), true
 		case idempotency.Mine:
-			if r.doubt { // what is under way may still end this execution: wait for it before touching anything else
-				err = r.take(ctx, tx, held.Renewed(tx.Now(), r.config.Lease))
+			if r.doubt { // a commit of its own that is still under way may end this execution: the fence finds out
+				r.held, fence = stored.Renewed(tx.Now(), r.config.Lease), true
 			}
-		}
-		if err != nil {
-			return err
 		}
 		next, err := r.next(ctx, tx)
 		if err != nil {
-			return err
+			return r.whose(ctx, tx, err)
 		}
 		if next.note != "" {
 			happened = append(happened, next.note)
 		}
-		if call = next.call; call != nil {
-			if len(happened) == 0 {
-				happened = append(happened, port.Reserved)
-			}
-			return nil
+		if call = next.call; call == nil {
+			happened = append(happened, port.Completed)
+			answer, err = r.settle(ctx, tx, next.result, next.created)
+			return err
 		}
-		happened = append(happened, port.Completed)
-		answer, err = r.settle(ctx, tx, next.result, next.created)
-		return err
+		if len(happened) == 0 {
+			happened = append(happened, port.Reserved)
+		}
+		if fence { // the record is touched last, as by a completion: so the two cannot wait for each other
+			return tx.Records().Replace(ctx, r.stored, r.held)
+		}
+		return nil
 	})
 	if err == nil || errors.Is(err, port.ErrCommitUnknown) {
-		r.reservation = reservation
+		r.reservation, r.stored = reservation, r.held
 	}
 	if late := (*lateRefusal)(nil); errors.As(err, &late) {
 		r.count(ctx)
@@ -109,14 +111,6 @@ func (r *run) reserve(ctx context.Context) (answer Answer, call Call, err error)
 		r.tell(ctx, what, answer.Refusal, err)
 	}
 	return answer, call, err
-}
-
-// take makes the record that stands the run's own, before prepare locks the aggregate: whoever executes has fenced off
-// everybody else.
-func (r *run) take(ctx context.Context, tx port.Tx, next idempotency.Record) error {
-	stands := r.held
-	r.held = next
-	return tx.Records().Replace(ctx, stands, next)
 }
 
 // next lets the use case prepare. Its refusal is the outcome as long as nothing can have happened outside; after that it
@@ -192,12 +186,15 @@ func (r *run) complete(ctx context.Context, finish Finish) (answer Answer, err e
 	return answer, err
 }
 
-// whose tells a lost lease from another error of finish: a late holder usually fails at an aggregate that the winner has
-// changed, before it comes to the record.
+// whose tells a lost lease from another error: a late holder usually fails at an aggregate that the winner has changed,
+// before it comes to the record.
 func (r *run) whose(ctx context.Context, tx port.Tx, cause error) error {
-	stands, err := tx.Records().Find(ctx, r.held.Scope)
-	lost := err == nil && stands.Token != r.held.Token || errors.Is(err, idempotency.ErrNotFound)
-	if lost {
+	if !r.called && !r.doubt {
+		return cause // this run has held nothing yet
+	}
+	now, err := tx.Records().Find(ctx, r.stored.Scope)
+	changed := err == nil && (now.Token != r.stored.Token || now.Status != r.stored.Status)
+	if changed || errors.Is(err, idempotency.ErrNotFound) {
 		return idempotency.ErrLost.Because(cause)
 	}
 	return cause
@@ -217,7 +214,7 @@ func (r *run) settle(ctx context.Context, tx port.Tx, result any, created string
 		return Answer{}, err
 	}
 	completed := r.held.Completed(outcome, tx.Now(), r.config.Retention)
-	return Answer{Outcome: outcome}, tx.Records().Replace(ctx, r.held, completed)
+	return Answer{Outcome: outcome}, tx.Records().Replace(ctx, r.stored, completed)
 }
 
 // abandon ends the lease at once, so that the next retry executes. If it fails, the lease runs out.
