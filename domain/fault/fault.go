@@ -110,7 +110,7 @@ func (f *Fault) Unwrap() error { return f.cause }
 
 // Is tells that two faults are the same when their codes are.
 func (f *Fault) Is(target error) bool {
-	t, ok := target.(*Fault) //nolint:errorlint // errors.Is has unwrapped already: this compares one link of the chain
+	t, ok := target.(*Fault)
 	return ok && t.code == f.code
 }
 

@@ -162,6 +162,6 @@ func (r Record) Abandoned(now time.Time) Record {
 // a quick answer is fetched quickly and a crashed holder is not asked for in vain too often. At least a second, at most
 // until the lease is over, never longer than a lease.
 func (r Record) RetryIn(now time.Time, lease time.Duration) time.Duration {
-	left := min(r.LeaseEnds.Sub(now), lease)
+	left := r.LeaseEnds.Sub(now)
 	return max(time.Second, min(lease-left, left))
 }

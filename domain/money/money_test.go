@@ -66,7 +66,7 @@ func TestDifferentCurrenciesHaveNoSum(t *testing.T) {
 	eur, err := money.ParseCurrency("EUR")
 	require.NoError(t, err)
 	_, err = money.Of(1, money.JPY).Add(money.Of(1, eur))
-	assert.ErrorIs(t, err, money.ErrCurrencies)
+	require.ErrorIs(t, err, money.ErrCurrencies)
 	assert.NotEqual(t, money.Of(1, money.JPY), money.Of(1, eur))
 	assert.Equal(t, "1 EUR", money.Of(1, eur).String())
 }

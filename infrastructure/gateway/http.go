@@ -162,7 +162,7 @@ func (h *HTTP) Lookup(ctx context.Context, orderID string) ([]payment.Booking, e
 
 // send sends the request once and reads the whole answer, up to a limit in bytes.
 func (h *HTTP) send(req *http.Request, limit int64) (status int, body []byte, err error) {
-	ctx, cancel := context.WithCancel(req.Context())
+	ctx, cancel := context.WithTimeout(req.Context(), h.timeout)
 	defer cancel()
 	req.Header.Set("Accept", "application/json")
 	if h.token != "" {

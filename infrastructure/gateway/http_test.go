@@ -241,7 +241,7 @@ func TestTheConfigurationIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		c := good
 		c.BaseURL = base
 		_, err := gateway.NewHTTP(c)
-		assert.EqualError(t, err, "gateway: the base URL "+want, "%q", base)
+		require.EqualError(t, err, "gateway: the base URL "+want, "%q", base)
 	}
 	for _, bad := range []string{"a b", "a\n", "a\x00", "a\"", `a\`, "鍵", "\x7f"} {
 		c := good

@@ -137,4 +137,3 @@ func scanLine(answer row, into *gateway.Line) error {
 	}
 	return nil
 }
-

@@ -72,7 +72,7 @@ func TestADatabaseThatIsNewerIsLeftAlone(t *testing.T) {
 func TestAddressesThatAreOfNoStore(t *testing.T) {
 	for _, url := range []string{"", "sqlite:", "memory:", "mysql://localhost/x", "kakutei.db", "postgres:/x"} {
 		_, err := gormstore.Open(t.Context(), gormstore.Config{URL: url, Pool: 1, LockTimeout: time.Second})
-		assert.ErrorIs(t, err, gormstore.ErrAddress, url)
+		require.ErrorIs(t, err, gormstore.ErrAddress, url)
 	}
 	_, err := gormstore.Open(t.Context(), gormstore.Config{URL: "postgres://u:secret@h:port/x", Pool: 1})
 	require.Error(t, err)

@@ -173,7 +173,8 @@ func orderRowOf(o *order.Order) (orderRow, error) {
 	}, nil
 }
 
-// order is the aggregate that was stored; without a row it is order.ErrNotFound.
+// order is the aggregate that was stored; without a row it is order.ErrNotFound. A row that no verb has written, with a
+// currency that is none for example, is not served: port.ErrUnavailable.
 func (r orderRow) order(err error) (*order.Order, error) {
 	if errors.Is(err, errBusy) {
 		return nil, order.ErrPaymentInProgress.Because(err)
@@ -186,11 +187,11 @@ func (r orderRow) order(err error) (*order.Order, error) {
 	}
 	var stored []storedLine
 	if err := json.Unmarshal([]byte(r.Lines), &stored); err != nil {
-		return nil, fmt.Errorf("gormstore: lines of order %s: %w", r.ID, err)
+		return nil, unreadable("lines of order", r.ID, err)
 	}
 	total, err := moneyOf(r.Amount, r.Currency)
 	if err != nil {
-		return nil, fmt.Errorf("gormstore: order %s: %w", r.ID, err)
+		return nil, unreadable("order", r.ID, err)
 	}
 	s := order.State{
 		ID: order.ID(r.ID), Customer: r.CustomerID, Status: order.Status(r.Status), Total: total,
@@ -204,7 +205,7 @@ func (r orderRow) order(err error) (*order.Order, error) {
 	if r.Attempt > 0 {
 		asked, err := moneyOf(given(r.AttemptAmount), given(r.AttemptCurrency))
 		if err != nil {
-			return nil, fmt.Errorf("gormstore: attempt of order %s: %w", r.ID, err)
+			return nil, unreadable("attempt of order", r.ID, err)
 		}
 		s.Attempt = payment.Attempt{
 			OrderID: r.ID, Number: r.Attempt, Money: asked, Method: given(r.AttemptMethod), BegunAt: r.AttemptBegunAt.Time,

@@ -55,7 +55,7 @@ func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool
 	if err != nil {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("no connection: %w", err))
 	}
-	l := &postgresLink{conn: conn, begin: "BEGIN ISOLATION LEVEL READ COMMITTED", lockTimeout: e.lockTimeout}
+	l := &postgresLink{ctx: ctx, conn: conn, begin: "BEGIN ISOLATION LEVEL READ COMMITTED", lockTimeout: e.lockTimeout}
 	l.rowWait = e.lockTimeout
 	if wait == port.Briefly {
 		l.rowWait = min(brief, e.lockTimeout)
@@ -72,6 +72,7 @@ const postgresSettings = `SELECT now(), set_config('lock_timeout', $1, true),
 	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
 
 type postgresLink struct {
+	ctx         context.Context //nolint:containedctx // the transaction's: it bounds the rollback too
 	conn        *pgxpool.Conn
 	begin       string
 	rowWait     time.Duration
@@ -203,7 +204,7 @@ func (l *postgresLink) end() {
 	if l.ended || !l.begun || l.conn.Conn().PgConn().TxStatus() == 'I' {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), l.lockTimeout)
+	ctx, cancel := context.WithTimeout(l.ctx, l.lockTimeout)
 	defer cancel()
 	if _, err := l.conn.Exec(ctx, "ROLLBACK"); err != nil {
 		_ = l.conn.Conn().Close(ctx)

@@ -232,6 +232,49 @@ func TestTimesAreTheSameInEveryZoneOfTheDatabase(t *testing.T) {
 	}
 }
 
+// An operator's hand may end a paid order (C49): the key's answer stays what it was, the order is what he made it, and
+// nobody pays it again.
+func TestAnOrderThatWasCancelledByHandKeepsItsAnswer(t *testing.T) {
+	for name, database := range gormtest.All {
+		t.Run(name, func(t *testing.T) {
+			d := database(t)
+			p := storetest.NewProvider()
+			s := storetest.OpenShop(d.Open(t, 2), p)
+			id := placed(t, s, 1)[0]
+			first, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+			require.NoError(t, err)
+			d.Exec(t, `UPDATE orders SET status = 'CANCELLED' WHERE id = '`+string(id)+`'`)
+			again, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+			require.NoError(t, err)
+			assert.True(t, again.Replayed)
+			assert.Equal(t, first.Document, again.Document)
+			view, err := s.Order(t.Context(), string(id), "alice")
+			require.NoError(t, err)
+			assert.Equal(t, order.Cancelled, view.Status)
+			other, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k2"))
+			require.NoError(t, err)
+			assert.Equal(t, order.ErrInvalidState.Code(), other.Refusal)
+			assert.Equal(t, 1, p.Charges())
+		})
+	}
+}
+
+// Nothing that the database holds is a bug of the service: what it cannot read, it does not serve.
+func TestARowThatCannotBeReadIsUnavailable(t *testing.T) {
+	for name, database := range gormtest.All {
+		t.Run(name, func(t *testing.T) {
+			d := database(t)
+			s := storetest.OpenShop(d.Open(t, 2), storetest.NewProvider())
+			id := placed(t, s, 1)[0]
+			d.Exec(t, `UPDATE orders SET currency = 'XXX'`)
+			_, err := s.Order(t.Context(), string(id), "alice")
+			require.ErrorIs(t, err, port.ErrUnavailable)
+			_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+			require.ErrorIs(t, err, port.ErrUnavailable)
+		})
+	}
+}
+
 // The database itself refuses what must not be, whoever writes it.
 func TestConstraintsStateTheInvariants(t *testing.T) {
 	for name, database := range gormtest.All {
@@ -257,6 +300,12 @@ func TestConstraintsStateTheInvariants(t *testing.T) {
 				"an outcome in progress":             `UPDATE idempotency_records SET status = 'IN_PROGRESS'`,
 				"a refusal without its code":         `UPDATE idempotency_records SET status = 'FAILED', created_id = NULL`,
 				"a record of an unknown status":      `UPDATE idempotency_records SET status = 'RUNNING'`,
+				"an order before its first version":  `UPDATE orders SET version = 0`,
+				"an attempt that asked for nothing":  `UPDATE orders SET attempt_amount = NULL WHERE attempt > 0`,
+				"a time of cancelling, uncancelled":  `UPDATE orders SET cancelled_at = placed_at`,
+				"a reason, uncancelled":              `UPDATE orders SET cancel_reason = 'none'`,
+				"lines that are no list":             `UPDATE orders SET lines = '{}'`,
+				"a record that was never executed":   `UPDATE idempotency_records SET executions = 0`,
 				"two records of one scope":           `UPDATE idempotency_records SET operation = 'o', actor = 'a', idempotency_key = 'k'`,
 				"a key that is longer than keys are": `UPDATE idempotency_records SET idempotency_key = '` + strings.Repeat("k", 256) + `'`,
 			} {

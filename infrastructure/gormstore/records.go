@@ -199,4 +199,3 @@ func (r recordRow) record() idempotency.Record {
 		},
 	}
 }
-

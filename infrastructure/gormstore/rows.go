@@ -4,6 +4,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"time"
+
+	"kakutei/application/port"
 )
 
 // instant is a column of time, UTC. NULL is the zero time. PostgreSQL has timestamptz; SQLite integers, µs since 1970:
@@ -49,4 +51,9 @@ func given[T any](p *T) T {
 		return zero
 	}
 	return *p
+}
+
+// unreadable says that a row is there and cannot be what it should.
+func unreadable(what, id string, err error) error {
+	return port.ErrUnavailable.Because(fmt.Errorf("gormstore: %s %s cannot be read: %w", what, id, err))
 }

@@ -61,12 +61,14 @@ func (e *sqliteEngine) open(ctx context.Context, _ port.Wait, readOnly bool) (li
 	if err != nil {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("no connection: %w", err))
 	}
-	return &sqliteLink{conn: conn, begin: begin, lockTimeout: e.lockTimeout}, nil
+	deadline, _ := acquire.Deadline()
+	return &sqliteLink{conn: conn, begin: begin, beginBy: deadline, lockTimeout: e.lockTimeout}, nil
 }
 
 type sqliteLink struct {
 	conn        *sql.Conn
 	begin       string
+	beginBy     time.Time // one lock timeout for the connection and for the file
 	lockTimeout time.Duration
 	clock       time.Time
 	ended       bool
@@ -77,7 +79,7 @@ func (l *sqliteLink) now() time.Time { return l.clock }
 
 func (l *sqliteLink) exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error {
 	if l.clock.IsZero() {
-		if _, err := l.conn.ExecContext(ctx, l.begin); err != nil { // it has waited already: no reason to repeat
+		if err := l.start(ctx); err != nil { // it has waited already: no reason to repeat
 			return port.ErrUnavailable.Because(err)
 		}
 		l.clock = time.Now().UTC().Truncate(time.Microsecond)
@@ -91,6 +93,13 @@ func (l *sqliteLink) exchange(ctx context.Context, writes []write, question *sta
 		return nil
 	}
 	return sqliteFault(l.read(ctx, *question, each))
+}
+
+func (l *sqliteLink) start(ctx context.Context) error {
+	ctx, cancel := context.WithDeadline(ctx, l.beginBy)
+	defer cancel()
+	_, err := l.conn.ExecContext(ctx, l.begin)
+	return err
 }
 
 func (l *sqliteLink) write(ctx context.Context, w write) error {

@@ -2,17 +2,13 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/checkout"
-	"kakutei/application/idempotent"
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/money"
@@ -256,75 +252,4 @@ var confirming = []check{
 		_, err = there.Outcome(t.Context(), mine)
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
 	}},
-}
-
-// twoShops are two instances of the service on one database and one provider.
-func twoShops(s Opened) (here, there Shop, p *Provider) {
-	p = NewProvider()
-	return OpenShop(s.Work, p), OpenShop(s.Beside, p), p
-}
-
-// paymentOf is the same payment for everyone.
-func paymentOf(id order.ID, key string) func(int) checkout.ConfirmPayment {
-	return func(int) checkout.ConfirmPayment { return Payment(id, key) }
-}
-
-func placed(t *testing.T, s Shop) order.ID {
-	t.Helper()
-	id, err := s.Place(t.Context())
-	require.NoError(t, err)
-	return id
-}
-
-// confirmed is how a confirmation ended.
-type confirmed struct {
-	answer idempotent.Answer
-	err    error
-}
-
-// confirmAtOnce sends n confirmations together, turn by turn to two shops.
-func confirmAtOnce(
-	t *testing.T, n int, here, there Shop, request func(i int) checkout.ConfirmPayment,
-) (answers []idempotent.Answer, refused []error) {
-	t.Helper()
-	var mu sync.Mutex
-	atOnce(n, func(i int) {
-		shop := here
-		if i%2 == 1 {
-			shop = there
-		}
-		a, err := shop.ConfirmPayment(t.Context(), request(i))
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			refused = append(refused, err)
-			return
-		}
-		answers = append(answers, a)
-	})
-	return answers, refused
-}
-
-// confirmHeld sends a confirmation and returns while the provider's call is held.
-func confirmHeld(t *testing.T, s Shop, request checkout.ConfirmPayment, play Call) (*Held, <-chan confirmed) {
-	t.Helper()
-	held, call := Holding(play)
-	s.Provider.Next(call)
-	ended := make(chan confirmed, 1)
-	go func() {
-		answer, err := s.ConfirmPayment(t.Context(), request)
-		ended <- confirmed{answer, err}
-	}()
-	select {
-	case <-held.Reached:
-	case early := <-ended:
-		require.Fail(t, "the confirmation ended before its call", "%v", errors.Join(early.err))
-	}
-	return held, ended
-}
-
-// leaseEnds lets the lease of a payment's record run out.
-func leaseEnds(t *testing.T, s Opened, c checkout.ConfirmPayment) {
-	t.Helper()
-	require.NoError(t, Age(t.Context(), s.Beside, ScopeOf(c), Times.Lease+time.Second))
 }

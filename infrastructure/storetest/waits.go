@@ -52,16 +52,22 @@ var waits = []check{
 	{"a reservation does not queue for a busy order", func(t *testing.T, s Opened) {
 		o := added(t, s.Work)
 		release := hold(t, s.Work, changing(t, o, beginning("k")))
-		err := s.Beside.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
-			_, err := tx.Orders().Lock(t.Context(), o.State().ID, alice)
-			return err
-		})
-		require.ErrorIs(t, err, s.busy(order.ErrPaymentInProgress))
-		err = s.Beside.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
-			_, err := tx.Orders().LockIfOpen(t.Context(), o.State().ID, alice, "another")
-			return err
-		})
-		require.ErrorIs(t, err, s.busy(order.ErrPaymentInProgress))
+		for name, lock := range map[string]func(tx port.Tx) error{
+			"Lock": func(tx port.Tx) error {
+				_, err := tx.Orders().Lock(t.Context(), o.State().ID, alice)
+				return err
+			},
+			"LockIfOpen": func(tx port.Tx) error {
+				_, err := tx.Orders().LockIfOpen(t.Context(), o.State().ID, alice, "another")
+				return err
+			},
+		} {
+			started := time.Now()
+			require.ErrorIs(t, s.Beside.Do(t.Context(), port.Briefly, lock), s.busy(order.ErrPaymentInProgress), name)
+			if !s.OneAtATime {
+				assert.Less(t, time.Since(started), s.LockTimeout*6/10, name)
+			}
+		}
 		release()
 	}},
 	{"a completion's wait for a busy order ends too, and is longer", func(t *testing.T, s Opened) {

@@ -1,0 +1,78 @@
+package httpapi_test
+
+import (
+	"html"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kakutei/infrastructure/memory"
+	"kakutei/interfaces/httpapi"
+)
+
+func page(t *testing.T, e edge, path string) string {
+	t.Helper()
+	a := e.send(t, request{method: http.MethodGet, path: path})
+	require.Equal(t, http.StatusOK, a.status)
+	policy := a.header.Get("Content-Security-Policy")
+	assert.Contains(t, policy, "default-src 'none'")
+	assert.Contains(t, policy, "style-src 'sha256-")
+	assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
+	assert.Contains(t, a.body, "<style>:root", "the style is there, and not escaped")
+	return a.body
+}
+
+func TestTheStartPagesTwoLinesWorkWhenPasted(t *testing.T) {
+	e := onMemory(t)
+	lines := regexp.MustCompile(`(?s)<pre>(.*?)</pre>`).FindAllStringSubmatch(page(t, e, "/"), -1)
+	require.Len(t, lines, 2)
+	script := html.UnescapeString(lines[0][1]) + "\n" + html.UnescapeString(lines[1][1]) + "\n"
+	path := filepath.Join(t.TempDir(), "paste.sh")
+	require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
+	for range 2 {
+		out, err := exec.CommandContext(t.Context(), "sh", "-e", path).CombinedOutput()
+		require.NoError(t, err, string(out))
+		assert.Contains(t, string(out), `"status":"PAID"`)
+	}
+}
+
+func TestTheStartPageDoesNotTrustItsAddress(t *testing.T) {
+	e := onMemory(t, func(c *httpapi.Config) { c.AnyHost, c.ExampleToken = true, "" })
+	r := request{method: http.MethodGet, path: "/", host: "a'b&(c)"}
+	a := e.send(t, r)
+	assert.NotContains(t, a.body, "a'b&(c)")
+	assert.Contains(t, a.body, "Bearer YOUR-TOKEN")
+}
+
+func TestThePolicyTellsWhatIsConfigured(t *testing.T) {
+	for retention, text := range map[time.Duration]string{
+		24 * time.Hour: "<p>24h after", 90 * time.Minute: "<p>1h30m after", 45 * time.Second: "<p>45s after",
+	} {
+		e := open(t, memory.New(time.Now), func(c *httpapi.Config) { c.Retention = retention })
+		assert.Contains(t, page(t, e, "/docs/idempotency"), text)
+	}
+}
+
+func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
+	e := onMemory(t)
+	link := regexp.MustCompile(`href="([^"]*)"`)
+	seen := []string{"/"}
+	for i := 0; i < len(seen); i++ {
+		for _, found := range link.FindAllStringSubmatch(page(t, e, seen[i]), -1) {
+			require.True(t, strings.HasPrefix(found[1], "/"), found[1])
+			if !slices.Contains(seen, found[1]) {
+				seen = append(seen, found[1])
+			}
+		}
+	}
+	assert.Greater(t, len(seen), 4)
+}

@@ -1,0 +1,103 @@
+// Package httpapi is the HTTP edge: it reads requests strictly, has a use case answer and sends what that says. It
+// decides nothing about orders, money or keys, and every status code stands in it.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"kakutei/application/checkout"
+)
+
+// Config is what the edge works with. All but AnyHost and ExampleToken is required.
+type Config struct {
+	Till *checkout.Till
+	// Ready tells why the store cannot work right now; it has two seconds.
+	Ready func(ctx context.Context) error
+	Auth  Authenticator
+	// AnyHost answers requests for every host name. Without it, as demo mode wants, only those for a loopback one.
+	AnyHost bool
+	// ExampleToken is what the start page's examples use; empty: a placeholder.
+	ExampleToken string
+
+	Deadline  time.Duration // of the work for one request: idempotent.Config.Deadline
+	Lease     time.Duration // nobody is advised to wait longer
+	Retention time.Duration // of keys, as published
+
+	Logger *slog.Logger
+}
+
+// Server is the edge as an http.Handler.
+type Server struct {
+	config Config
+	echo   *echo.Echo
+	log    *slog.Logger
+	ready  readiness
+}
+
+// New makes the edge.
+func New(config Config) *Server {
+	s := &Server{config: config, echo: echo.New(), log: config.Logger, ready: readiness{ask: config.Ready}}
+	s.echo.HTTPErrorHandler = s.answerError
+	s.echo.Logger.SetOutput(slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn).Writer())
+	s.echo.Pre(routeAsSent)
+	s.echo.Use(s.begin, s.logged, recovered, s.onlyLoopback, onlyKnownMethods)
+	s.routes()
+	return s
+}
+
+func (s *Server) routes() {
+	e := s.echo
+	e.POST(pathOrders, s.post(http.StatusCreated, s.placeOrder))
+	e.GET(pathOrder, s.getOrder)
+	e.POST(pathConfirm, s.post(http.StatusOK, s.confirmPayment))
+	e.POST(pathCancel, s.post(http.StatusOK, s.cancelOrder))
+	e.GET(pathOutcome, s.getOutcome)
+
+	for path, handler := range map[string]echo.HandlerFunc{
+		"/healthz":        getHealthz,
+		"/readyz":         s.getReadyz,
+		"/":               s.getStart,
+		pathPolicy:        s.getPolicy,
+		"/problems/:code": s.getProblem,
+	} {
+		e.GET(path, handler)
+		e.HEAD(path, handler)
+	}
+	// A parameter at the end of a route would take the rest of the path, slashes included.
+	for _, path := range []string{pathOutcome, "/problems/:code"} {
+		e.RouteNotFound(path+"/*", echo.NotFoundHandler)
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+const (
+	// readTimeout is what a client has for its whole request; 64 KiB take that long at 35 kbit/s.
+	readTimeout = 15 * time.Second
+	// writeMargin is what a client has to take its answer.
+	writeMargin = 15 * time.Second
+	maxHeader   = 32 << 10 // bytes
+)
+
+// HTTPServer is the edge on a configured server that does not listen yet.
+func (s *Server) HTTPServer(address string) *http.Server {
+	return &http.Server{
+		Addr:              address,
+		Handler:           s,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       readTimeout,
+		// It runs from the end of the header: over the body, the work and the answer.
+		WriteTimeout:   readTimeout + s.config.Deadline + writeMargin,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		// "OPTIONS *" is answered like every other request: by the router.
+		DisableGeneralOptionsHandler: true,
+	}
+}

@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"kakutei/domain/idempotency"
+)
+
+const headerLink = "Link"
+
+// visit is what the edge knows of one request while it is here.
+type visit struct {
+	requestID string
+	actor     string          // once the token is accepted
+	key       idempotency.Key // of an order POST or a look-up, if it is valid
+	keyErr    error           // of an order POST: why there is no key
+	bodyBegun bool
+}
+
+const visitName = "visit"
+
+func visitOf(c echo.Context) *visit {
+	v, _ := c.Get(visitName).(*visit)
+	return v
+}
+
+// begin sets what every answer has, whatever becomes of the request.
+func (s *Server) begin(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		request, header := c.Request(), c.Response().Header()
+		v := &visit{requestID: requestID(request.Header)}
+		c.Set(visitName, v)
+		header.Set(echo.HeaderXRequestID, v.requestID)
+		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		if strings.HasPrefix(request.URL.Path, "/api/") {
+			header.Set(echo.HeaderCacheControl, "no-store")
+		}
+		if isOrderPost(c) {
+			if v.key, v.keyErr = keyIn(request.Header); v.keyErr == nil {
+				header.Set(headerKey, string(v.key))
+			}
+		}
+		// The answer does not depend on the connection: neither a client that hangs up nor the server's read timeout
+		// leaves a request half done.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), s.config.Deadline)
+		defer cancel()
+		c.SetRequest(request.WithContext(ctx))
+		err := next(c)
+		linger(c)
+		return err
+	}
+}
+
+// requestID is the client's own if it can stand in any log, else a new one.
+func requestID(h http.Header) string {
+	given := h[echo.HeaderXRequestID]
+	if len(given) != 1 || given[0] == "" || len(given[0]) > 64 ||
+		strings.ContainsFunc(given[0], func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		return rand.Text()
+	}
+	return given[0]
+}
+
+func isOrderPost(c echo.Context) bool {
+	if c.Request().Method != http.MethodPost {
+		return false
+	}
+	switch c.Path() {
+	case pathOrders, pathConfirm, pathCancel:
+		return true
+	default:
+		return false
+	}
+}
+
+// logged writes one line per request. Keys are hashed, tokens and paths with keys in them left out.
+func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		started := time.Now()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		v := visitOf(c)
+		attributes := []slog.Attr{
+			slog.String("method", c.Request().Method),
+			slog.String("route", c.Path()),
+			slog.Int("status", c.Response().Status),
+			slog.Duration("duration", time.Since(started)),
+			slog.String("requestId", v.requestID),
+		}
+		if v.actor != "" {
+			attributes = append(attributes, slog.String("actor", v.actor))
+		}
+		if v.key != "" {
+			attributes = append(attributes, slog.String("keyHash", hashed(v.key)))
+		}
+		s.log.LogAttrs(c.Request().Context(), slog.LevelInfo, "request", attributes...)
+		return nil
+	}
+}
+
+// recovered makes an error of a panic. http.ErrAbortHandler is no accident: it closes the connection without an answer.
+func recovered(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			switch value := recover(); value {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(value)
+			default:
+				err = &panicked{value: value, stack: debug.Stack()}
+			}
+		}()
+		return next(c)
+	}
+}
+
+// onlyKnownMethods answers 405 wherever the path has another method, HEAD and OPTIONS not excepted, which Echo would
+// answer by itself.
+func onlyKnownMethods(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if allow, isOther := c.Get(echo.ContextKeyHeaderAllow).(string); isOther {
+			c.Response().Header().Set(echo.HeaderAllow, strings.TrimPrefix(allow, http.MethodOptions+", "))
+			return echo.ErrMethodNotAllowed
+		}
+		return next(c)
+	}
+}
