@@ -114,7 +114,7 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log}
 	return &service{
 		server: api.HTTPServer(c.access.listen), listener: listener, background: []func(context.Context){sweeping.run},
-		last: auditing.Run,
+		last:  auditing.Run,
 		store: store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }

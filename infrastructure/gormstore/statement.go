@@ -20,8 +20,8 @@ type statement struct {
 type write struct {
 	statement
 	each func(row) error // takes the rows that it answers; nil for none
-	miss error // that there was no such row; nil when any number will do
-	busy error // that another transaction held the row for longer than this one waits
+	miss error           // that there was no such row; nil when any number will do
+	busy error           // that another transaction held the row for longer than this one waits
 }
 
 // builder writes SQL in one dialect. It is GORM in dry-run mode: GORM knows the columns, the quotes and the place

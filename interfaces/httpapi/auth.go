@@ -130,3 +130,12 @@ func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(name)
 	return err == nil && address.Unmap().IsLoopback()
 }
+
+// operator checks that the caller is an operator. Errors: as caller; errForbidden.
+func (s *Server) operator(c echo.Context) error {
+	caller, err := s.caller(c)
+	if err == nil && !caller.Operator {
+		err = errForbidden
+	}
+	return err
+}

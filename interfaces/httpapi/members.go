@@ -201,6 +201,18 @@ func text(into *string) reader {
 	}
 }
 
+// plain expects a string whose rules are the domain's.
+func plain(into *string) reader {
+	return func(f *form, field string) error {
+		if f.peek() != '"' {
+			return f.refuse(field, "must be a string")
+		}
+		content, err := f.string()
+		*into = content
+		return err
+	}
+}
+
 // integer expects a JSON number within the limits, written without fraction and exponent.
 func integer(into *int64, least, most int64) reader {
 	return func(f *form, field string) error {

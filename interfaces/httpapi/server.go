@@ -10,12 +10,16 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"kakutei/application/bookkeeping"
 	"kakutei/application/checkout"
+	"kakutei/application/oversight"
 )
 
 // Config is what the edge works with. All but AnyHost and ExampleToken is required.
 type Config struct {
-	Till *checkout.Till
+	Till   *checkout.Till
+	Ledger *bookkeeping.Ledger
+	Desk   *oversight.Desk
 	// Ready tells why the store cannot work right now; it has two seconds.
 	Ready func(ctx context.Context) error
 	Auth  Authenticator
@@ -57,6 +61,9 @@ func (s *Server) routes() {
 	e.POST(pathConfirm, s.post(http.StatusOK, s.confirmPayment))
 	e.POST(pathCancel, s.post(http.StatusOK, s.cancelOrder))
 	e.GET(pathOutcome, s.getOutcome)
+	e.POST(pathPost, s.postEntry)
+	e.GET(pathEntry, s.getEntry)
+	e.GET(pathAudit, s.getAudit)
 
 	for path, handler := range map[string]echo.HandlerFunc{
 		"/healthz":        getHealthz,
@@ -69,7 +76,7 @@ func (s *Server) routes() {
 		e.HEAD(path, handler)
 	}
 	// A parameter at the end of a route would take the rest of the path, slashes included.
-	for _, path := range []string{pathOutcome, "/problems/:code"} {
+	for _, path := range []string{pathOutcome, pathEntry, "/problems/:code"} {
 		e.RouteNotFound(path+"/*", echo.NotFoundHandler)
 	}
 }
