@@ -27,8 +27,12 @@ type ConfirmPayment struct {
 // the charge in the commit that makes the order PAID. It takes two commits with the charge between them, or one if there
 // is nothing to charge.
 func (t *Till) ConfirmPayment(ctx context.Context, c ConfirmPayment) (idempotent.Answer, error) {
-	p := confirmation{Till: t, asked: c}
-	answer, err := t.execute(ctx, OpConfirmPayment, c.Customer, c.Key, c.request(), p.prepare)
+	return t.confirm(ctx, confirmation{Till: t, asked: c}, false)
+}
+
+func (t *Till) confirm(ctx context.Context, p confirmation, unattended bool) (idempotent.Answer, error) {
+	in := idempotent.Intent{Scope: p.asked.scope(), Request: p.asked.request(), Unattended: unattended}
+	answer, err := t.Executor.Execute(ctx, in, p.prepare)
 	if err == nil && !answer.Replayed {
 		t.tell(ctx, p.booking)
 	}
@@ -39,7 +43,8 @@ func (t *Till) ConfirmPayment(ctx context.Context, c ConfirmPayment) (idempotent
 type confirmation struct {
 	*Till
 	asked   ConfirmPayment
-	booking booking // set anew by each run of record
+	word    *Resolution // an operator's, taken for the provider's answer; nil: the provider is asked
+	booking booking     // set anew by each run of record
 }
 
 func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
@@ -57,10 +62,13 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 		return idempotent.Next{}, err
 	}
 	if !due {
-		return idempotent.Result(receiptOf(o)).Noting(port.Duplicate), nil
+		return idempotent.Result(receiptOf(o)).Noting(port.Duplicate), p.audit(ctx, tx)
 	}
 	ask := p.Gateway.Charge
-	if attempt.ForgottenAt(tx.Now(), p.KeyRetention) {
+	switch {
+	case p.word != nil:
+		ask = p.ask
+	case attempt.ForgottenAt(tx.Now(), p.KeyRetention):
 		ask = p.lookup
 	}
 	return idempotent.Then(p.charge(attempt, ask)), tx.Orders().Save(ctx, o)
@@ -76,10 +84,10 @@ func (p *confirmation) charge(
 			err = a.Check(answer)
 		}
 		if errors.Is(err, payment.ErrAmountConflict) {
-			scope := idempotency.Scope{Operation: OpConfirmPayment, Actor: p.asked.Customer, Key: p.asked.Key}
 			p.Observer.Observe(ctx, port.Event{
-				What: port.AmountConflict, Scope: scope, Detail: err.Error(), Once: a.GatewayKey(),
+				What: port.AmountConflict, Scope: p.asked.scope(), Detail: err.Error(), Once: a.GatewayKey(),
 			})
+			err = fmt.Errorf("%w: %w", idempotent.ErrDispute, err)
 		}
 		if err != nil {
 			return nil, err
@@ -113,16 +121,26 @@ func (p *confirmation) record(attempt int, answer payment.Answer) idempotent.Fin
 			if err := p.Books.post(ctx, tx, o, &p.booking); err != nil {
 				return nil, err
 			}
-			return receiptOf(o), tx.Orders().Save(ctx, o)
+			if err := tx.Orders().Save(ctx, o); err != nil {
+				return nil, err
+			}
+			return receiptOf(o), p.audit(ctx, tx)
 		case payment.Decline:
 			if err := o.DeclinePayment(attempt); err != nil {
 				return nil, err
 			}
-			return answer.Refusal(), tx.Orders().Save(ctx, o)
+			if err := tx.Orders().Save(ctx, o); err != nil {
+				return nil, err
+			}
+			return answer.Refusal(), p.audit(ctx, tx)
 		default:
 			return nil, fmt.Errorf("checkout: %T is no answer of a provider", answer)
 		}
 	}
+}
+
+func (c ConfirmPayment) scope() idempotency.Scope {
+	return idempotency.Scope{Operation: OpConfirmPayment, Actor: c.Customer, Key: c.Key}
 }
 
 func (c ConfirmPayment) request() idempotency.Request {

@@ -54,7 +54,7 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Deadline())
 	defer cancel()
 	r := &run{
-		Executor: e, wait: port.Briefly, prepare: prepare,
+		Executor: e, unattended: in.Unattended, wait: port.Briefly, prepare: prepare,
 		reservation: idempotency.Reservation{Scope: in.Scope, Request: in.Request, Token: idempotency.NewToken()},
 	}
 	for range attempts {

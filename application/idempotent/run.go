@@ -13,11 +13,13 @@ import (
 // run is one request's way through the executor, under one token until that is lost.
 type run struct {
 	*Executor
+	unattended  bool
 	prepare     Prepare
 	reservation idempotency.Reservation
 	wait        port.Wait
 	doubt       bool               // an earlier round's commit or lease is in doubt
 	called      bool               // the outside may have been told already, by this run
+	disputed    bool               // what the outside said only a person can settle
 	stored      idempotency.Record // the record as it was last read
 	held        idempotency.Record // the record as it is to be while this run works
 }
@@ -162,6 +164,7 @@ func (r *run) call(ctx context.Context, call Call) (Finish, error) {
 	finish, err := call(ctx)
 	r.tell(ctx, port.Called, "", err)
 	if err != nil {
+		r.disputed = errors.Is(err, ErrDispute)
 		return nil, r.unknown(err)
 	}
 	return finish, nil
@@ -222,7 +225,11 @@ func (r *run) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.LockTimeout)
 	defer cancel()
 	err := r.work.Do(ctx, port.Briefly, func(tx port.Tx) error {
-		return tx.Records().Replace(ctx, r.held, r.held.Abandoned(tx.Now()))
+		left := r.held.Abandoned(tx.Now())
+		if r.disputed {
+			left = r.held.Dispute(tx.Now())
+		}
+		return tx.Records().Replace(ctx, r.held, left)
 	})
 	if err != nil {
 		r.tell(ctx, port.Stopped, "", err)
@@ -253,7 +260,12 @@ func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code,
 	case what != port.Called:
 		what = port.Stopped
 	}
-	r.observer.Observe(ctx, port.Event{
+	e := port.Event{
 		What: what, Scope: r.reservation.Scope, Executions: r.held.Executions, Refusal: refusal, Err: err,
-	})
+		Unattended: r.unattended,
+	}
+	if r.unattended && what == port.Takeover { // hundreds of tries of one dead order are one piece of news
+		e.Once = r.held.CreatedAt.Format(time.RFC3339Nano)
+	}
+	r.observer.Observe(ctx, e)
 }

@@ -2,6 +2,7 @@ package idempotent
 
 import (
 	"context"
+	"errors"
 
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
@@ -11,7 +12,13 @@ import (
 type Intent struct {
 	Scope   idempotency.Scope
 	Request idempotency.Request
+	// Unattended says that no client is waiting: the recovery or an operator has the request executed.
+	Unattended bool
 }
+
+// ErrDispute is in a Call's error when what came back can only be settled by a person: a client's retry asks again, the
+// recovery does not.
+var ErrDispute = errors.New("a person has to settle this")
 
 // A use case hands over its first step, and each step hands over the next, so that nothing is carried beside them.
 type (

@@ -34,6 +34,8 @@ type Event struct {
 	Refusal    fault.Code // with Completed and Replayed: the recorded refusal; empty for a success
 	Err        error      // nil, or why the step left no outcome
 	Detail     string     // for people
+	// Unattended says that no client was waiting: the recovery or an operator had the request executed.
+	Unattended bool
 	// Once names what happened if it is one event however often it is told; empty: each telling is another one.
 	Once string
 }

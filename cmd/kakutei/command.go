@@ -20,7 +20,10 @@ type command struct {
 
 // commands lists them in the order of the help.
 func commands() []command {
-	return []command{serveCommand(), migrateCommand(), sweepCommand(), postingKeyCommand(), versionCommand(), helpCommand()}
+	return []command{
+		serveCommand(), migrateCommand(), sweepCommand(), stuckCommand(), releaseCommand(), resolveCommand(),
+		postingKeyCommand(), versionCommand(), helpCommand(),
+	}
 }
 
 // errHelp is how parsing ends when --help is met.

@@ -131,6 +131,7 @@ type workConfig struct {
 	retention     time.Duration
 	auditFor      time.Duration
 	sweepInterval time.Duration // 0: off
+	recoverEvery  time.Duration // 0: off
 	grace         time.Duration
 }
 
@@ -151,6 +152,10 @@ func (c *workConfig) variables() []variable {
 		{
 			name: "KAKUTEI_SWEEP_INTERVAL", initial: "1m", set: into(&c.sweepInterval, positiveOrOff),
 			means: "how often expired records and audit entries are deleted; 0 turns it off",
+		},
+		{
+			name: "KAKUTEI_RECOVERY_INTERVAL", initial: "10s", set: into(&c.recoverEvery, positiveOrOff),
+			means: "how often payments that were left in progress are tried again; 0 turns it off",
 		},
 		{
 			name: "KAKUTEI_SHUTDOWN_GRACE", initial: "15s", set: into(&c.grace, positive),

@@ -25,6 +25,11 @@ func printHelp(out io.Writer, all []command) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range all {
 		fmt.Fprintf(table, "%s\t%s\n", c.name, c.does)
+		for _, v := range c.variables {
+			if v.option {
+				fmt.Fprintf(table, "  --%s\t%s\n", v.flag(), v.means)
+			}
+		}
 	}
 	_ = table.Flush()
 
@@ -36,7 +41,7 @@ func printHelp(out io.Writer, all []command) {
 	explained := map[string]bool{}
 	for _, c := range all {
 		for _, v := range c.variables {
-			if !explained[v.name] {
+			if !v.option && !explained[v.name] {
 				explained[v.name] = true
 				fmt.Fprintf(table, "%s\t%s\t%s\n", v.name, initialText(v), v.means+note(v))
 			}

@@ -25,7 +25,7 @@ func postingKeyCommand() command {
 			}
 			content, err := httpapi.ReadPosting(body)
 			if err != nil {
-				return named(err)
+				return allOf(err)
 			}
 			fmt.Fprintf(p.stdout, "%s\n%s\n", content.Source.PostingText(), content.Source.PostingKey())
 			return nil
@@ -33,8 +33,8 @@ func postingKeyCommand() command {
 	}
 }
 
-// named lists everything that is wrong with a request, field by field.
-func named(err error) error {
+// allOf lists everything that is wrong with a request, field by field.
+func allOf(err error) error {
 	f, isFault := fault.From(err)
 	if !isFault {
 		return err

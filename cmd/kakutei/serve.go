@@ -14,6 +14,7 @@ import (
 	"kakutei/application/idempotent"
 	"kakutei/application/oversight"
 	"kakutei/application/port"
+	"kakutei/domain/idempotency"
 	"kakutei/domain/payment"
 	"kakutei/infrastructure/audit"
 	"kakutei/infrastructure/gateway"
@@ -80,11 +81,20 @@ func (c *serveConfig) serve(ctx context.Context, p program) error {
 	})
 }
 
-// assemble puts the layers together, from the store to the open port.
-func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error) {
+// parts are the use cases over their adapters.
+type parts struct {
+	till     *checkout.Till
+	ledger   *bookkeeping.Ledger
+	desk     *oversight.Desk
+	auditing *audit.Writer
+	times    idempotent.Config
+}
+
+// parts puts the inner layers together.
+func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 	provider, err := c.gateway.provider(store.book)
 	if err != nil {
-		return nil, err
+		return parts{}, err
 	}
 	times := idempotent.Config{
 		Lease: c.work.lease, Retention: c.work.retention,
@@ -92,17 +102,29 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	}
 	auditing := audit.NewWriter(store, log)
 	observers := port.Observers{logging.NewObserver(log), auditing}
-	till := &checkout.Till{
-		Executor: idempotent.New(store, httpapi.Documents{}, observers, times),
-		Work:     store, Gateway: provider, Observer: observers,
-		KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
-		Books: checkout.Books{Company: c.books.company, Zone: c.books.zone},
+	return parts{
+		till: &checkout.Till{
+			Executor: idempotent.New(store, httpapi.Documents{}, observers, times),
+			Work:     store, Gateway: provider, Observer: observers,
+			KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
+			Books: checkout.Books{Company: c.books.company, Zone: c.books.zone},
+		},
+		ledger:   &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()},
+		desk:     &oversight.Desk{Work: store},
+		auditing: auditing, times: times,
+	}, nil
+}
+
+// assemble puts the layers together, from the store to the open port.
+func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error) {
+	inner, err := c.parts(store, log)
+	if err != nil {
+		return nil, err
 	}
-	ledger := &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()}
 	api := httpapi.New(httpapi.Config{
-		Till: till, Ledger: ledger, Desk: &oversight.Desk{Work: store}, Ready: store.Ready, Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice",
-		AnyHost: c.access.exposed == exposed, Logger: log,
-		Deadline: times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
+		Till: inner.till, Ledger: inner.ledger, Desk: inner.desk, Ready: store.Ready,
+		Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice", AnyHost: c.access.exposed == exposed, Logger: log,
+		Deadline: inner.times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 	})
 	if c.access.exposed == exposed {
 		log.Warn("DEMO MODE IS EXPOSED: whoever reaches this address may act as anybody", "listen", c.access.listen)
@@ -112,9 +134,13 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 		return nil, fmt.Errorf("KAKUTEI_LISTEN: %w", err)
 	}
 	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log}
+	recovery := idempotent.NewRecovery(store, c.work.recoverEvery, map[idempotency.Operation]idempotent.Resume{
+		checkout.OpConfirmPayment: inner.till.Resume,
+	})
+	finishing := recovering{recovery: recovery, interval: c.work.recoverEvery, log: log}
 	return &service{
-		server: api.HTTPServer(c.access.listen), listener: listener, background: []func(context.Context){sweeping.run},
-		last:  auditing.Run,
+		server: api.HTTPServer(c.access.listen), listener: listener,
+		background: []func(context.Context){sweeping.run, finishing.run}, last: inner.auditing.Run,
 		store: store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }

@@ -28,7 +28,7 @@ func (s sweeper) run(ctx context.Context) {
 	}
 	for {
 		select {
-		case <-time.After(s.pause()):
+		case <-time.After(around(s.interval)):
 			s.round(ctx)
 		case <-ctx.Done():
 			return
@@ -36,10 +36,10 @@ func (s sweeper) run(ctx context.Context) {
 	}
 }
 
-// pause is the interval, give or take a tenth: instances that were started together shall not sweep together.
-func (s sweeper) pause() time.Duration {
-	tenth := s.interval / 10
-	return s.interval - tenth + rand.N(2*tenth+1) //nolint:gosec // jitter is no secret
+// around is the interval, give or take a tenth: instances that were started together shall not work together.
+func around(interval time.Duration) time.Duration {
+	tenth := interval / 10
+	return interval - tenth + rand.N(2*tenth+1) //nolint:gosec // jitter is no secret
 }
 
 // round never panics: the sweeper lives as long as the service.

@@ -58,14 +58,13 @@ func TestASweeperThatIsOffNeverSweeps(t *testing.T) {
 }
 
 func TestThePauseIsTheIntervalGiveOrTakeATenth(t *testing.T) {
-	s := sweeper{interval: time.Minute}
 	seen := map[time.Duration]bool{}
 	for range 100 {
-		p := s.pause()
+		p := around(time.Minute)
 		assert.GreaterOrEqual(t, p, 54*time.Second)
 		assert.LessOrEqual(t, p, 66*time.Second)
 		seen[p] = true
 	}
 	assert.Greater(t, len(seen), 1)
-	assert.Equal(t, time.Nanosecond, sweeper{interval: time.Nanosecond}.pause())
+	assert.Equal(t, time.Nanosecond, around(time.Nanosecond))
 }

@@ -7,18 +7,42 @@ import (
 )
 
 // variable is a setting: a variable of the environment and, unless it is a secret, a flag of the same name. The lists
-// of variables in config.go are all there is: flags, help and checks follow from them.
+// of variables in config.go are all there is: flags, help and checks follow from them. An option is a flag of one
+// command alone, and no variable of the environment.
 type variable struct {
-	name    string // of the environment's
+	name    string // of the environment's; of an option: the flag's
 	initial string // its value when it is not set or empty
 	means   string // one line of the help
 	set     func(text string) error
 	secret  bool // then there is no flag: other users of the machine can read a command line
+	option  bool
+	toggle  bool // an option that is on or off: set is told "true" when it is given
+}
+
+// option is a flag with a text that a command needs for itself.
+func option(name string, into *string, means string) variable {
+	return variable{name: name, means: means, option: true, set: func(text string) error {
+		*into = text
+		return nil
+	}}
+}
+
+// toggle is a flag without a text.
+func toggle(name string, into *bool, means string) variable {
+	return variable{name: name, means: means, option: true, toggle: true, set: func(text string) error {
+		*into = text == "true"
+		return nil
+	}}
 }
 
 // flag is the variable's name on the command line, without dashes: KAKUTEI_DB_POOL is db-pool.
 func (v variable) flag() string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v.name, "KAKUTEI_"), "_", "-"))
+}
+
+// field is the variable's name in the struct that kong fills: charge-id is CHARGE_ID.
+func (v variable) field() string {
+	return strings.ToUpper(strings.ReplaceAll(v.name, "-", "_"))
 }
 
 // flagsOf is a new struct for kong to fill: a field named like each variable that is not secret, nil unless its flag
@@ -29,9 +53,13 @@ func flagsOf(variables []variable) reflect.Value {
 		if v.secret {
 			continue
 		}
+		kind := reflect.TypeFor[*string]()
+		if v.toggle {
+			kind = reflect.TypeFor[*bool]()
+		}
 		fields = append(fields, reflect.StructField{
-			Name: v.name,
-			Type: reflect.TypeFor[*string](),
+			Name: v.field(),
+			Type: kind,
 			Tag:  reflect.StructTag(fmt.Sprintf(`name:%q`, v.flag())),
 		})
 	}
@@ -42,9 +70,15 @@ func flagsOf(variables []variable) reflect.Value {
 // has a bad value.
 func settle(variables []variable, flags reflect.Value, env func(string) string) error {
 	for _, v := range variables {
-		text, origin := env(v.name), v.name
-		if given, ok := flagValue(flags, v.name); ok {
-			text, origin = given, fmt.Sprintf("--%s (%s)", v.flag(), v.name)
+		text, origin := "", "--"+v.flag()
+		if !v.option {
+			text, origin = env(v.name), v.name
+		}
+		if given, ok := flagValue(flags, v.field()); ok {
+			text = given
+			if !v.option {
+				origin = fmt.Sprintf("--%s (%s)", v.flag(), v.name)
+			}
 		}
 		if text == "" {
 			text = v.initial
@@ -61,5 +95,5 @@ func flagValue(flags reflect.Value, name string) (text string, given bool) {
 	if !field.IsValid() || field.IsNil() {
 		return "", false
 	}
-	return field.Elem().String(), true
+	return fmt.Sprint(field.Elem().Interface()), true
 }

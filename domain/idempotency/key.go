@@ -1,8 +1,11 @@
 package idempotency
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // MaxKeyLength is the longest key, in characters.
@@ -31,6 +34,20 @@ func NewKey(text string) (Key, error) {
 		}
 	}
 	return Key(text), nil
+}
+
+// Digest names the key where the key itself must not be, as in logs: the first 12 hexadecimal digits of its SHA-256.
+func (k Key) Digest() string {
+	sum := sha256.Sum256([]byte(k))
+	return hex.EncodeToString(sum[:])[:12]
+}
+
+// HiddenIn is a text of foreign origin with the key replaced by its digest, should a driver have quoted it.
+func (k Key) HiddenIn(text string) string {
+	if k == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, string(k), k.Digest())
 }
 
 // Operation is the name of a use case, as published.

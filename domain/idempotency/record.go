@@ -19,6 +19,8 @@ var (
 	// ErrOutcomeUnknown says that nobody knows yet whether the request had its effect.
 	ErrOutcomeUnknown = fault.New("outcome_unknown", fault.SameKey,
 		"there is no definite answer yet; send the identical request again with the same key")
+	// ErrLeaseAlive says that a record cannot be decided by an operator while its holder is alive.
+	ErrLeaseAlive = fault.New("lease_alive", fault.SameKey, "the record's holder is alive")
 	// ErrNotFound says that there is no record.
 	ErrNotFound = fault.New("not_found", fault.AfterFix, "there is no record of this key")
 	// ErrLost says that the stored record is not the one that was to be replaced: another holder has it. It never
@@ -62,6 +64,9 @@ type Record struct {
 	Executions  int // runs of the request, from 1; a takeover starts the next
 	CreatedAt   time.Time
 	LeaseEnds   time.Time // while IN_PROGRESS: after it another holder may take over
+	Recoveries  int       // how often the recovery has tried it since a client or an operator last did anything
+	RecoverFrom time.Time // the recovery leaves it alone until then
+	Disputed    bool      // what came back from outside only a person can settle: the recovery leaves it alone
 	CompletedAt time.Time // zero while IN_PROGRESS
 	ExpiresAt   time.Time // zero while IN_PROGRESS: from then on the record counts as absent
 	Outcome     Outcome
@@ -120,7 +125,7 @@ func (r Record) ExpiredAt(now time.Time) bool {
 func (n Reservation) Opened(now time.Time, lease time.Duration) Record {
 	return Record{
 		Scope: n.Scope, Fingerprint: FingerprintOf(n.Scope, n.Request), Request: n.Request, Token: n.Token,
-		Status: InProgress, Executions: 1, CreatedAt: now, LeaseEnds: now.Add(lease),
+		Status: InProgress, Executions: 1, CreatedAt: now, LeaseEnds: now.Add(lease), RecoverFrom: now.Add(lease),
 	}
 }
 
@@ -131,6 +136,7 @@ func (r Record) TakenBy(n Reservation, now time.Time, lease time.Duration) Recor
 	}
 	r.Token, r.LeaseEnds = n.Token, now.Add(lease)
 	r.Executions++
+	r.Disputed = false
 	return r
 }
 
@@ -155,6 +161,41 @@ func (r Record) Completed(o Outcome, now time.Time, retention time.Duration) Rec
 // Abandoned is the record whose holder gives up before its lease is over: the next retry need not wait.
 func (r Record) Abandoned(now time.Time) Record {
 	r.LeaseEnds = now
+	return r
+}
+
+// Dispute is the abandoned record of a holder whose answer from outside only a person can settle.
+func (r Record) Dispute(now time.Time) Record {
+	r = r.Abandoned(now)
+	r.Disputed = true
+	return r
+}
+
+// Unresolved tells a record that nobody works on and whose outcome nobody knows.
+func (r Record) Unresolved(now time.Time) bool {
+	return r.Status == InProgress && !now.Before(r.LeaseEnds)
+}
+
+// longestBackoff is between two tries of the recovery at the most.
+const longestBackoff = 10 * time.Minute
+
+// Postponed is the unresolved record that the recovery is about to try, under a token of its own: of several recoveries
+// one tries, and a late holder is fenced off. The next try is after one interval, then after two, four, …, up to ten
+// minutes.
+func (r Record) Postponed(t Token, now time.Time, interval time.Duration) Record {
+	backoff := longestBackoff
+	if r.Recoveries < 32 && interval < longestBackoff>>r.Recoveries {
+		backoff = interval << r.Recoveries
+	}
+	r.Token, r.RecoverFrom = t, now.Add(backoff)
+	r.Recoveries++
+	return r
+}
+
+// Released is the unresolved record after an operator's word: a late holder is fenced off, and the recovery tries it at
+// its next round.
+func (r Record) Released(t Token, now time.Time) Record {
+	r.Token, r.RecoverFrom, r.Recoveries, r.Disputed = t, now, 0, false
 	return r
 }
 

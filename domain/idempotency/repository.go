@@ -19,6 +19,10 @@ type Repository interface {
 	// Find reads a record, an expired one too. Error: ErrNotFound.
 	Find(ctx context.Context, s Scope) (Record, error)
 
+	// Unresolved lists records in progress whose lease is over, oldest first, limit at most. due leaves out those that
+	// the recovery leaves alone for now: candidates only, Replace decides.
+	Unresolved(ctx context.Context, due bool, limit int) ([]Record, error)
+
 	// Sweep deletes at most limit records that are finished and past their retention, and tells how many. It leaves out
 	// those that another transaction holds.
 	Sweep(ctx context.Context, limit int) (int, error)

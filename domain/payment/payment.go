@@ -57,6 +57,9 @@ var (
 		"the payment was declined and no money was taken; the order can be paid with a new key")
 	// ErrAmountConflict says that the provider took other money than was asked. A person has to refund it.
 	ErrAmountConflict = errors.New("payment: the provider took other money than was asked")
+	// ErrChargeFound says that a charge which is said not to have happened stands in the provider's list.
+	ErrChargeFound = fault.New("charge_found", fault.AfterFix,
+		"the provider's list shows the charge; resolve it as charged, or refund it first")
 	// ErrNotListed says that the provider's list holds no line of this attempt, which proves nothing.
 	ErrNotListed = errors.New("payment: the provider's list does not show this attempt")
 )

@@ -25,6 +25,9 @@ type recordRow struct {
 	Executions     int
 	CreatedAt      instant
 	LeaseExpiresAt instant
+	Recoveries     int
+	RecoverFrom    instant
+	Disputed       bool
 	CompletedAt    instant
 	ExpiresAt      instant
 	Refusal        *string
@@ -37,20 +40,21 @@ type recordRow struct {
 func (recordRow) TableName() string { return "idempotency_records" }
 
 const recordColumns = `operation, actor, idempotency_key, fingerprint, token, status, executions, created_at,
-	lease_expires_at, completed_at, expires_at, refusal, created_id, request, document`
+	lease_expires_at, recoveries, recover_from, disputed, completed_at, expires_at, refusal, created_id, request, document`
 
 // columns are where recordColumns are scanned into.
 func (r *recordRow) columns() []any {
 	return []any{
 		&r.Operation, &r.Actor, &r.IdempotencyKey, &r.Fingerprint, &r.Token, &r.Status, &r.Executions, &r.CreatedAt,
-		&r.LeaseExpiresAt, &r.CompletedAt, &r.ExpiresAt, &r.Refusal, &r.CreatedID, &r.Request, &r.Document,
+		&r.LeaseExpiresAt, &r.Recoveries, &r.RecoverFrom, &r.Disputed, &r.CompletedAt, &r.ExpiresAt, &r.Refusal,
+		&r.CreatedID, &r.Request, &r.Document,
 	}
 }
 
 // replaceable is every column but the scope.
 var replaceable = []string{
-	"fingerprint", "token", "status", "executions", "created_at", "lease_expires_at", "completed_at", "expires_at",
-	"refusal", "created_id", "request", "document",
+	"fingerprint", "token", "status", "executions", "created_at", "lease_expires_at", "recoveries", "recover_from",
+	"disputed", "completed_at", "expires_at", "refusal", "created_id", "request", "document",
 }
 
 const ofScope = "operation = @operation AND actor = @actor AND idempotency_key = @key"
@@ -59,9 +63,10 @@ const ofScope = "operation = @operation AND actor = @actor AND idempotency_key =
 // has committed the scope's record, or deleted it, after this statement began: the next one sees that.
 const reservePostgres = `WITH mine AS (
 	INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status, executions,
-		created_at, lease_expires_at, request)
+		created_at, lease_expires_at, recover_from, request)
 	SELECT @operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRESS', 1,
-		now(), now() + CAST(@lease AS bigint) * interval '1 microsecond', @request
+		now(), t.over, t.over, @request
+	FROM (SELECT now() + CAST(@lease AS bigint) * interval '1 microsecond' AS over) AS t
 	ON CONFLICT DO NOTHING
 	RETURNING ` + recordColumns + `
 )
@@ -137,6 +142,26 @@ func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Rec
 	return found.record(), err
 }
 
+// Unresolved implements idempotency.Repository.
+func (r records) Unresolved(ctx context.Context, due bool, limit int) (found []idempotency.Record, err error) {
+	now := instant{r.Now()}
+	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		db = db.Model(&recordRow{}).Select(recordColumns).
+			Where("status = 'IN_PROGRESS' AND lease_expires_at <= ?", now)
+		if due { // a record without a time of its own was written by an earlier version
+			db = db.Where("NOT disputed AND coalesce(recover_from, lease_expires_at) <= ?", now)
+		}
+		return db.Order("created_at, operation, actor, idempotency_key").Limit(limit).Find(&[]recordRow{})
+	})
+	err = r.ask(ctx, q, err, func(answer row) error {
+		var next recordRow
+		err := answer.Scan(next.columns()...)
+		found = append(found, next.record())
+		return err
+	})
+	return found, err
+}
+
 // The dialects name the row they delete each in its own way; in SQLite nobody else holds one.
 const (
 	sweepPostgres = `DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY(
@@ -174,6 +199,7 @@ func recordRowOf(r idempotency.Record) recordRow {
 		Operation: string(r.Operation), Actor: r.Actor, IdempotencyKey: string(r.Key),
 		Fingerprint: string(r.Fingerprint), Token: string(r.Token), Status: string(r.Status), Executions: r.Executions,
 		CreatedAt: instant{r.CreatedAt}, LeaseExpiresAt: instant{r.LeaseEnds},
+		Recoveries: r.Recoveries, RecoverFrom: instant{r.RecoverFrom}, Disputed: r.Disputed,
 		CompletedAt: instant{r.CompletedAt}, ExpiresAt: instant{r.ExpiresAt},
 		Refusal: optional(string(r.Outcome.Refusal)), CreatedID: optional(r.Outcome.Created),
 	}
@@ -193,6 +219,7 @@ func (r recordRow) record() idempotency.Record {
 		Fingerprint: idempotency.Fingerprint(r.Fingerprint), Request: idempotency.Request(r.Request),
 		Token: idempotency.Token(r.Token), Status: idempotency.Status(r.Status), Executions: r.Executions,
 		CreatedAt: r.CreatedAt.Time, LeaseEnds: r.LeaseExpiresAt.Time,
+		Recoveries: r.Recoveries, RecoverFrom: r.RecoverFrom.Time, Disputed: r.Disputed,
 		CompletedAt: r.CompletedAt.Time, ExpiresAt: r.ExpiresAt.Time,
 		Outcome: idempotency.Outcome{
 			Refusal: fault.Code(given(r.Refusal)), Document: r.Document, Created: given(r.CreatedID),

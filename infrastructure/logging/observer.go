@@ -4,13 +4,9 @@ package logging
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
-	"strings"
 
 	"kakutei/application/port"
-	"kakutei/domain/idempotency"
 )
 
 // Observer is a port.Observer that logs takeovers, lost leases, commits without an answer and amounts in conflict.
@@ -39,34 +35,23 @@ func (o *Observer) Observe(ctx context.Context, e port.Event) {
 	if !known {
 		return
 	}
-	key := Digest(e.Scope.Key)
+	level := line.level
+	if e.Unattended && e.What == port.Takeover { // the recovery's rounds are logged where they are made
+		level = slog.LevelDebug
+	}
 	attrs := []slog.Attr{
 		slog.String("event", string(e.What)),
 		slog.String("operation", string(e.Scope.Operation)),
-		slog.String("keyHash", key),
+		slog.String("keyHash", e.Scope.Key.Digest()),
 	}
 	if e.Executions > 0 {
 		attrs = append(attrs, slog.Int("executions", e.Executions))
 	}
 	if e.Err != nil {
-		attrs = append(attrs, slog.String("error", without(e.Scope.Key, key, e.Err.Error())))
+		attrs = append(attrs, slog.String("error", e.Scope.Key.HiddenIn(e.Err.Error())))
 	}
 	if e.Detail != "" {
-		attrs = append(attrs, slog.String("detail", without(e.Scope.Key, key, e.Detail)))
+		attrs = append(attrs, slog.String("detail", e.Scope.Key.HiddenIn(e.Detail)))
 	}
-	o.log.LogAttrs(ctx, line.level, line.message, attrs...)
-}
-
-// Digest names a key in logs: the first 12 hexadecimal digits of its SHA-256. Who has the key finds its lines.
-func Digest(key idempotency.Key) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])[:12]
-}
-
-// without is a text of foreign origin with the raw key replaced, should a driver quote it.
-func without(key idempotency.Key, digest, text string) string {
-	if key == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, string(key), digest)
+	o.log.LogAttrs(ctx, level, line.message, attrs...)
 }

@@ -157,6 +157,13 @@ func (r deferringRecords) Find(ctx context.Context, s idempotency.Scope) (idempo
 	return r.sent.Find(ctx, s)
 }
 
+func (r deferringRecords) Unresolved(ctx context.Context, due bool, limit int) ([]idempotency.Record, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.Unresolved(ctx, due, limit)
+}
+
 func (r deferringRecords) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := r.t.roundTrip(); err != nil {
 		return 0, err

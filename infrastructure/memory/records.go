@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"kakutei/domain/idempotency"
@@ -45,37 +47,54 @@ func (r records) Find(_ context.Context, s idempotency.Scope) (idempotency.Recor
 	return stands, nil
 }
 
+func (r records) Unresolved(_ context.Context, due bool, limit int) ([]idempotency.Record, error) {
+	var found []idempotency.Record
+	r.each(func(_ idempotency.Scope, stands idempotency.Record) bool {
+		waits := due && (stands.Disputed || r.t.now.Before(stands.RecoverFrom))
+		if stands.Unresolved(r.t.now) && !waits {
+			found = append(found, cloned(stands))
+		}
+		return true
+	})
+	slices.SortFunc(found, func(a, b idempotency.Record) int {
+		return cmp.Or(
+			a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Operation, b.Operation),
+			cmp.Compare(a.Actor, b.Actor), cmp.Compare(a.Key, b.Key),
+		)
+	})
+	return found[:min(limit, len(found))], nil
+}
+
 func (r records) Sweep(_ context.Context, limit int) (int, error) {
 	if r.t.readOnly {
 		return 0, errReadOnly
 	}
-	expired := r.expired(limit)
+	var expired []idempotency.Scope
+	r.each(func(scope idempotency.Scope, stands idempotency.Record) bool {
+		if stands.ExpiredAt(r.t.now) {
+			expired = append(expired, scope)
+		}
+		return len(expired) < limit
+	})
 	for _, scope := range expired {
 		r.t.writeRecord(scope, nil)
 	}
 	return len(expired), nil
 }
 
-// expired looks at the transaction's own writes first: what it has changed is not in the tables yet.
-func (r records) expired(limit int) []idempotency.Scope {
-	var found []idempotency.Scope
+// each looks at all records until it is told false. It looks at the transaction's own writes first: what it has changed
+// is not in the tables yet.
+func (r records) each(look func(idempotency.Scope, idempotency.Record) bool) {
 	for scope, written := range r.t.records {
-		if len(found) == limit {
-			return found
-		}
-		if written != nil && written.ExpiredAt(r.t.now) {
-			found = append(found, scope)
+		if written != nil && !look(scope, *written) {
+			return
 		}
 	}
 	r.t.store.mu.RLock()
 	defer r.t.store.mu.RUnlock()
 	for scope, committed := range r.t.store.committed.records {
-		if len(found) == limit {
-			return found
-		}
-		if _, changed := r.t.records[scope]; !changed && committed.ExpiredAt(r.t.now) {
-			found = append(found, scope)
+		if _, changed := r.t.records[scope]; !changed && !look(scope, committed) {
+			return
 		}
 	}
-	return found
 }

@@ -21,7 +21,7 @@ const (
 
 // getAudit answers GET /api/audit?after=…&limit=…&kind=….
 func (s *Server) getAudit(c echo.Context) error {
-	if err := s.operator(c); err != nil {
+	if _, err := s.operator(c); err != nil {
 		return err
 	}
 	query, err := queryOf(c.Request(), "after", "limit", "kind")

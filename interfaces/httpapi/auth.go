@@ -131,11 +131,11 @@ func isLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// operator checks that the caller is an operator. Errors: as caller; errForbidden.
-func (s *Server) operator(c echo.Context) error {
+// operator is the name of the caller, who must be an operator. Errors: as caller; errForbidden.
+func (s *Server) operator(c echo.Context) (name string, err error) {
 	caller, err := s.caller(c)
 	if err == nil && !caller.Operator {
 		err = errForbidden
 	}
-	return err
+	return caller.Actor, err
 }

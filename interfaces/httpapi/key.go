@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"strings"
 
@@ -48,19 +46,4 @@ func keyIn(h http.Header) (idempotency.Key, error) {
 			`characters except " \ , ;`, idempotency.MaxKeyLength).Because(err)
 	}
 	return key, nil
-}
-
-// hashed names a key in logs, where the key itself must not be: the first 12 hexadecimal digits of its SHA-256, as in
-// the log of the work behind the edge.
-func hashed(key idempotency.Key) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])[:12]
-}
-
-// withoutKey is a text of foreign origin with the key replaced, should a driver have quoted it.
-func withoutKey(key idempotency.Key, text string) string {
-	if key == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, string(key), hashed(key))
 }

@@ -76,7 +76,7 @@ func (s *Server) logFault(c echo.Context, f *fault.Fault, err error) {
 	attributes := []slog.Attr{
 		slog.String("requestId", v.requestID),
 		slog.String("code", string(f.Code())),
-		slog.String("error", withoutKey(v.key, err.Error())),
+		slog.String("error", v.key.HiddenIn(err.Error())),
 	}
 	var p *panicked
 	if errors.As(err, &p) {

@@ -64,6 +64,9 @@ func (s *Server) routes() {
 	e.POST(pathPost, s.postEntry)
 	e.GET(pathEntry, s.getEntry)
 	e.GET(pathAudit, s.getAudit)
+	e.GET(pathUnresolved, s.getUnresolved)
+	e.POST(pathRelease, s.postRelease)
+	e.POST(pathResolve, s.postResolve)
 
 	for path, handler := range map[string]echo.HandlerFunc{
 		"/healthz":        getHealthz,

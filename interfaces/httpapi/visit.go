@@ -100,7 +100,7 @@ func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
 			attributes = append(attributes, slog.String("actor", v.actor))
 		}
 		if v.key != "" {
-			attributes = append(attributes, slog.String("keyHash", hashed(v.key)))
+			attributes = append(attributes, slog.String("keyHash", v.key.Digest()))
 		}
 		s.log.LogAttrs(c.Request().Context(), slog.LevelInfo, "request", attributes...)
 		return nil
