@@ -65,7 +65,7 @@ type Record struct {
 	CreatedAt   time.Time
 	LeaseEnds   time.Time // while IN_PROGRESS: after it another holder may take over
 	Recoveries  int       // how often the recovery has tried it since a client or an operator last did anything
-	RecoverFrom time.Time // the recovery leaves it alone until then
+	RecoverFrom time.Time // the recovery leaves it alone until then; zero: until its lease is over
 	Disputed    bool      // what came back from outside only a person can settle: the recovery leaves it alone
 	CompletedAt time.Time // zero while IN_PROGRESS
 	ExpiresAt   time.Time // zero while IN_PROGRESS: from then on the record counts as absent
@@ -125,7 +125,7 @@ func (r Record) ExpiredAt(now time.Time) bool {
 func (n Reservation) Opened(now time.Time, lease time.Duration) Record {
 	return Record{
 		Scope: n.Scope, Fingerprint: FingerprintOf(n.Scope, n.Request), Request: n.Request, Token: n.Token,
-		Status: InProgress, Executions: 1, CreatedAt: now, LeaseEnds: now.Add(lease), RecoverFrom: now.Add(lease),
+		Status: InProgress, Executions: 1, CreatedAt: now, LeaseEnds: now.Add(lease),
 	}
 }
 

@@ -63,10 +63,9 @@ const ofScope = "operation = @operation AND actor = @actor AND idempotency_key =
 // has committed the scope's record, or deleted it, after this statement began: the next one sees that.
 const reservePostgres = `WITH mine AS (
 	INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status, executions,
-		created_at, lease_expires_at, recover_from, request)
+		created_at, lease_expires_at, request)
 	SELECT @operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRESS', 1,
-		now(), t.over, t.over, @request
-	FROM (SELECT now() + CAST(@lease AS bigint) * interval '1 microsecond' AS over) AS t
+		now(), now() + CAST(@lease AS bigint) * interval '1 microsecond', @request
 	ON CONFLICT DO NOTHING
 	RETURNING ` + recordColumns + `
 )
@@ -148,7 +147,7 @@ func (r records) Unresolved(ctx context.Context, due bool, limit int) (found []i
 	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		db = db.Model(&recordRow{}).Select(recordColumns).
 			Where("status = 'IN_PROGRESS' AND lease_expires_at <= ?", now)
-		if due { // a record without a time of its own was written by an earlier version
+		if due {
 			db = db.Where("NOT disputed AND coalesce(recover_from, lease_expires_at) <= ?", now)
 		}
 		return db.Order("created_at, operation, actor, idempotency_key").Limit(limit).Find(&[]recordRow{})
