@@ -226,8 +226,8 @@ func (w write) guarded() string {
 	case w.each == nil:
 		return "WITH touched AS (" + w.sql + " RETURNING 1) SELECT 1/count(*) FROM touched"
 	default:
-		return "WITH found AS (" + w.sql + "), met AS (SELECT 1/count(*) FROM found) " +
-			"SELECT found.* FROM met LEFT JOIN found ON true"
+		return "WITH found AS (" + w.sql + "), met AS (SELECT 1/count(*) AS one FROM found) " +
+			"SELECT found.* FROM met LEFT JOIN found ON met.one = 1"
 	}
 }
 
