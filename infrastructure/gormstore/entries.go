@@ -3,11 +3,13 @@ package gormstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"kakutei/application/port"
 	"kakutei/domain/journal"
 	"kakutei/domain/money"
 )
@@ -45,6 +47,9 @@ func (r *entryRow) columns() []any {
 	}
 }
 
+// errIDTaken says that another document's entry has the id.
+var errIDTaken = port.ErrUnavailable.Because(errors.New("gormstore: the entry's id is another entry's"))
+
 // Post implements journal.Repository. The second statement sees what the first has met, also if that was committed only
 // while the first one waited for it.
 func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.Entry)) error {
@@ -57,7 +62,7 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 		return err
 	}
 	look, err := r.find("posting_key = ?", string(e.PostingKey))
-	return r.later(write{statement: look, each: func(answer row) error {
+	return r.later(write{statement: look, miss: errIDTaken, each: func(answer row) error {
 		found, err := scanEntry(answer)
 		if err == nil {
 			stands(found)

@@ -123,11 +123,7 @@ func (l *postgresLink) send(
 		batch.Queue(postgresSettings, milliseconds(l.rowWait), milliseconds(2*l.lockTimeout))
 	}
 	for _, w := range writes {
-		text := w.sql
-		if w.miss != nil { // COMMIT may travel behind it: only SQL can still stop it
-			text = "WITH touched AS (" + text + " RETURNING 1) SELECT 1/count(*) FROM touched"
-		}
-		batch.Queue(text, w.args...)
+		batch.Queue(w.guarded(), w.args...)
 	}
 	if question != nil {
 		batch.Queue(question.sql, question.args...)
@@ -220,6 +216,20 @@ const (
 	lockNotAvailable    = "55P03"
 	planChanged         = "0A000" // a cached statement after a migration; pgx prepares it anew
 )
+
+// guarded is the statement in a form that fails when it meets no row, if it must meet one. COMMIT may travel behind it:
+// only SQL can still stop that.
+func (w write) guarded() string {
+	switch {
+	case w.miss == nil:
+		return w.sql
+	case w.each == nil:
+		return "WITH touched AS (" + w.sql + " RETURNING 1) SELECT 1/count(*) FROM touched"
+	default:
+		return "WITH found AS (" + w.sql + "), met AS (SELECT 1/count(*) AS one FROM found) " +
+			"SELECT found.* FROM met LEFT JOIN found ON met.one = 1"
+	}
+}
 
 // named is what the server's "no" to a write means.
 func (w write) named(err error) error {

@@ -104,7 +104,7 @@ func (l *sqliteLink) start(ctx context.Context) error {
 
 func (l *sqliteLink) write(ctx context.Context, w write) error {
 	if w.each != nil {
-		return sqliteFault(l.read(ctx, w.statement, w.each))
+		return l.readSome(ctx, w)
 	}
 	args, err := bindSQLite(w.args)
 	if err != nil {
@@ -118,6 +118,18 @@ func (l *sqliteLink) write(ctx context.Context, w write) error {
 		return w.miss
 	}
 	return nil
+}
+
+func (l *sqliteLink) readSome(ctx context.Context, w write) error {
+	met := 0
+	err := l.read(ctx, w.statement, func(answer row) error {
+		met++
+		return w.each(answer)
+	})
+	if err == nil && met == 0 && w.miss != nil {
+		return w.miss
+	}
+	return sqliteFault(err)
 }
 
 func (l *sqliteLink) read(ctx context.Context, q statement, each func(row) error) error {
