@@ -11,4 +11,7 @@ type Repository interface {
 
 	// Find reads an entry. Error: ErrNotFound.
 	Find(ctx context.Context, id ID) (Entry, error)
+
+	// FindByKeys reads the entries that are booked under the posting keys, in any order.
+	FindByKeys(ctx context.Context, keys []PostingKey) ([]Entry, error)
 }

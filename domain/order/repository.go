@@ -1,9 +1,12 @@
 package order
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// Repository is the port to stored orders, bound to one transaction. Id and customer are both part of every look-up:
-// a stranger finds nothing and locks nothing.
+// Repository is the port to stored orders, bound to one transaction. Id and customer are both part of every look-up on
+// a customer's behalf: a stranger finds nothing and locks nothing.
 type Repository interface {
 	// Find reads the order and locks nothing. Error: ErrNotFound.
 	Find(ctx context.Context, id ID, customer string) (*Order, error)
@@ -22,6 +25,28 @@ type Repository interface {
 	// Save stores what the verbs changed on an order that this transaction has locked. An order whose stored version is
 	// another one is not overwritten: the transaction fails and starts anew.
 	Save(ctx context.Context, o *Order) error
+
+	// FindAll reads those of the orders that there are, whoever's, in any order, and locks nothing. It is for comparing,
+	// never for a customer.
+	FindAll(ctx context.Context, ids []ID) ([]*Order, error)
+
+	// PaidAfter lists PAID orders behind a mark, whoever's, in the order of their marks, limit at most. Orders whose
+	// payment is committed while somebody pages through may come to stand before his mark.
+	PaidAfter(ctx context.Context, m Mark, limit int) ([]*Order, error)
+}
+
+// Mark is a PAID order's place in the order of payments. One without an id stands before all payments of its time.
+type Mark struct {
+	PaidAt time.Time
+	ID     ID
+}
+
+// Mark is where the order stands once it is PAID.
+func (s State) Mark() Mark { return Mark{PaidAt: s.PaidAt, ID: s.ID} }
+
+// Before tells which of two payments is listed first.
+func (m Mark) Before(o Mark) bool {
+	return m.PaidAt.Before(o.PaidAt) || m.PaidAt.Equal(o.PaidAt) && m.ID < o.ID
 }
 
 // Open tells whether the request under this key could change the order: the condition of LockIfOpen.

@@ -103,3 +103,12 @@ type Gateway interface {
 	// Lookup lists what the provider has booked for an order, without any effect.
 	Lookup(ctx context.Context, orderID string) ([]Booking, error)
 }
+
+// Statement is the port to the provider's own account of what it has booked, for comparing it with ours. It has no
+// effect.
+type Statement interface {
+	// Charges is a page of what was booked at or after a time, in the order of booking, limit lines at most. after is the
+	// next of the page before, empty for the first; next is empty on the last. Whoever follows it to the end has met each
+	// line that stood at that moment once.
+	Charges(ctx context.Context, since time.Time, after string, limit int) (page []Booking, next string, err error)
+}

@@ -84,7 +84,21 @@ func (r entries) Find(ctx context.Context, id journal.ID) (found journal.Entry, 
 	return found, err
 }
 
-func (r entries) find(condition string, value string) (statement, error) {
+// FindByKeys implements journal.Repository.
+func (r entries) FindByKeys(ctx context.Context, keys []journal.PostingKey) (found []journal.Entry, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	look, err := r.find("posting_key IN ?", keys)
+	err = r.ask(ctx, look, err, func(answer row) error {
+		e, err := scanEntry(answer)
+		found = append(found, e)
+		return err
+	})
+	return found, err
+}
+
+func (r entries) find(condition string, value any) (statement, error) {
 	return r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&entryRow{}).Select(entryColumns).Where(condition, value).Find(&[]entryRow{})
 	})

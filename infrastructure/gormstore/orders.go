@@ -1,6 +1,7 @@
 package gormstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,6 +141,43 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 			Where("id = ? AND version = ?", row.ID, o.State().Version).Updates(row)
 	})
 	return r.later(write{statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress}, err)
+}
+
+// FindAll implements order.Repository.
+func (r orders) FindAll(ctx context.Context, ids []order.ID) ([]*order.Order, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		return db.Model(&orderRow{}).Select(orderColumns).Where("id IN ?", ids).Find(&[]orderRow{})
+	})
+	return r.list(ctx, q, err)
+}
+
+// beforeAll stands before every id: a mark without one.
+const beforeAll order.ID = "00000000-0000-0000-0000-000000000000"
+
+// paidAfter names paid_at alone first: so the index over payments is found.
+const paidAfter = `SELECT ` + orderColumns + ` FROM orders
+WHERE paid_at >= @at AND (paid_at > @at OR id > @id) AND status = 'PAID'
+ORDER BY paid_at, id LIMIT @limit`
+
+// PaidAfter implements order.Repository.
+func (r orders) PaidAfter(ctx context.Context, m order.Mark, limit int) ([]*order.Order, error) {
+	q, err := r.sql.raw(paidAfter, map[string]any{
+		"at": instant{m.PaidAt}, "id": string(cmp.Or(m.ID, beforeAll)), "limit": limit,
+	})
+	return r.list(ctx, q, err)
+}
+
+func (r orders) list(ctx context.Context, q statement, err error) (found []*order.Order, _ error) {
+	err = r.ask(ctx, q, err, func(answer row) error {
+		var one orderRow
+		o, err := one.order(answer.Scan(one.columns()...))
+		found = append(found, o)
+		return err
+	})
+	return found, err
 }
 
 type storedLine struct {

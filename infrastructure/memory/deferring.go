@@ -131,6 +131,20 @@ func (r deferringOrders) Save(ctx context.Context, o *order.Order) error {
 	return r.t.later(func() error { return r.sent.Save(ctx, asOfNow) })
 }
 
+func (r deferringOrders) FindAll(ctx context.Context, ids []order.ID) ([]*order.Order, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.FindAll(ctx, ids)
+}
+
+func (r deferringOrders) PaidAfter(ctx context.Context, m order.Mark, limit int) ([]*order.Order, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.PaidAfter(ctx, m, limit)
+}
+
 type deferringRecords struct {
 	t    *deferringTx
 	sent idempotency.Repository
@@ -186,6 +200,13 @@ func (r deferringEntries) Find(ctx context.Context, id journal.ID) (journal.Entr
 		return journal.Entry{}, err
 	}
 	return r.sent.Find(ctx, id)
+}
+
+func (r deferringEntries) FindByKeys(ctx context.Context, keys []journal.PostingKey) ([]journal.Entry, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return nil, err
+	}
+	return r.sent.FindByKeys(ctx, keys)
 }
 
 type deferringAuditLog struct {

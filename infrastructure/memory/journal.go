@@ -41,6 +41,16 @@ func (r entries) Find(_ context.Context, id journal.ID) (journal.Entry, error) {
 	return withOwnLines(found), nil
 }
 
+func (r entries) FindByKeys(_ context.Context, keys []journal.PostingKey) ([]journal.Entry, error) {
+	var found []journal.Entry
+	for _, key := range keys {
+		if e, taken := r.t.entryUnder(key); taken {
+			found = append(found, withOwnLines(e))
+		}
+	}
+	return found, nil
+}
+
 var isPostingKey = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // checkBooked states what SQL states in constraints: no half entry is booked.

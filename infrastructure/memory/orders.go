@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"kakutei/domain/order"
 )
@@ -43,6 +45,33 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 		return r.t.fail(errConflict)
 	}
 	return r.write(s)
+}
+
+func (r orders) FindAll(_ context.Context, ids []order.ID) ([]*order.Order, error) {
+	var found []*order.Order
+	for _, id := range ids {
+		if s, ok := r.t.orderOf(id); ok {
+			found = append(found, order.Rehydrate(s))
+		}
+	}
+	return found, nil
+}
+
+func (r orders) PaidAfter(_ context.Context, m order.Mark, limit int) ([]*order.Order, error) {
+	var behind []order.State
+	for _, s := range r.t.allOrders() {
+		if s.Status == order.Paid && m.Before(s.Mark()) {
+			behind = append(behind, s)
+		}
+	}
+	slices.SortFunc(behind, func(a, b order.State) int {
+		return cmp.Or(a.PaidAt.Compare(b.PaidAt), cmp.Compare(a.ID, b.ID))
+	})
+	var page []*order.Order
+	for _, s := range behind[:min(limit, len(behind))] {
+		page = append(page, order.Rehydrate(s))
+	}
+	return page, nil
 }
 
 func (r orders) write(s order.State) error {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"kakutei/application/port"
@@ -58,6 +59,15 @@ func (t *tx) orderOf(id order.ID) (order.State, bool) {
 	defer t.store.mu.RUnlock()
 	committed, ok := t.store.committed.orders[id]
 	return committed, ok
+}
+
+// allOrders are the committed ones under those that this transaction has written.
+func (t *tx) allOrders() map[order.ID]order.State {
+	t.store.mu.RLock()
+	defer t.store.mu.RUnlock()
+	all := maps.Clone(t.store.committed.orders)
+	maps.Copy(all, t.orders)
+	return all
 }
 
 func (t *tx) writeOrder(s order.State) {
