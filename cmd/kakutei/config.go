@@ -132,6 +132,7 @@ type workConfig struct {
 	auditFor      time.Duration
 	sweepInterval time.Duration // 0: off
 	recoverEvery  time.Duration // 0: off
+	compareEvery  time.Duration // 0: off
 	grace         time.Duration
 }
 
@@ -156,6 +157,10 @@ func (c *workConfig) variables() []variable {
 		{
 			name: "KAKUTEI_RECOVERY_INTERVAL", initial: "10s", set: into(&c.recoverEvery, positiveOrOff),
 			means: "how often payments that were left in progress are tried again; 0 turns it off",
+		},
+		{
+			name: "KAKUTEI_RECONCILE_INTERVAL", initial: "0", set: into(&c.compareEvery, positiveOrOff),
+			means: "how often the provider's charges are compared with orders and entries; 0 turns it off",
 		},
 		{
 			name: "KAKUTEI_SHUTDOWN_GRACE", initial: "15s", set: into(&c.grace, positive),

@@ -26,6 +26,7 @@ var contract = map[string]string{
 	"KAKUTEI_LEASE":                 "30s",
 	"KAKUTEI_RETENTION":             "24h",
 	"KAKUTEI_SWEEP_INTERVAL":        "1m",
+	"KAKUTEI_RECONCILE_INTERVAL":    "0",
 	"KAKUTEI_SHUTDOWN_GRACE":        "15s",
 	"KAKUTEI_LOG_FORMAT":            "", // text on a terminal, else json
 	"KAKUTEI_LOG_LEVEL":             "info",
@@ -75,6 +76,7 @@ func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
 		"KAKUTEI_LEASE":                 {"0", "-30s", "long", "10s", "9.999s"}, // the gateway timeout is 10s
 		"KAKUTEI_RETENTION":             {"0", "-24h", "1d"},
 		"KAKUTEI_SWEEP_INTERVAL":        {"-1m", "1", "never"},
+		"KAKUTEI_RECONCILE_INTERVAL":    {"-1h", "1", "daily"},
 		"KAKUTEI_SHUTDOWN_GRACE":        {"0", "-15s", "15"},
 		"KAKUTEI_LOG_FORMAT":            {"xml", "JSON"},
 		"KAKUTEI_LOG_LEVEL":             {"loud", "0", "INFO"},

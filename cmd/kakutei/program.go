@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,17 +26,31 @@ type program struct {
 // defaultPatience is how long a store that is away is waited for at start.
 const defaultPatience = 30 * time.Second
 
-// run is one call of the program. It returns the exit code: 0, or 1 after one line on stderr that says what is wrong.
+// run is one call of the program. It returns the exit code: 0, or 1 after one line on stderr that says what is wrong, or
+// the command's own.
 func run(ctx context.Context, p program) int {
 	if p.patience == 0 {
 		p.patience = defaultPatience
 	}
-	if err := execute(ctx, p, commands()); err != nil {
+	err := execute(ctx, p, commands())
+	var own exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &own):
+		return int(own)
+	default:
 		fmt.Fprintln(p.stderr, "kakutei: "+oneLine(err))
 		return 1
 	}
-	return 0
 }
+
+// exitCode is the end of a command that has done its work and said what came of it, and that a script shall tell from
+// both success and failure.
+type exitCode int
+
+// Error is for nobody to read.
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // oneLine is the error's text, which drivers like to spread over several lines.
 func oneLine(err error) string {

@@ -86,6 +86,7 @@ type parts struct {
 	till     *checkout.Till
 	ledger   *bookkeeping.Ledger
 	desk     *oversight.Desk
+	compared oversight.Reconciliation
 	auditing *audit.Writer
 	times    idempotent.Config
 }
@@ -111,6 +112,7 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 		},
 		ledger:   &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()},
 		desk:     &oversight.Desk{Work: store},
+		compared: c.books.reconciliation(store, provider),
 		auditing: auditing, times: times,
 	}, nil
 }
@@ -138,15 +140,22 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 		checkout.OpConfirmPayment: inner.till.Resume,
 	})
 	finishing := recovering{recovery: recovery, interval: c.work.recoverEvery, log: log}
+	comparing := comparing{reconciliation: inner.compared, interval: c.work.compareEvery, log: log}
 	return &service{
 		server: api.HTTPServer(c.access.listen), listener: listener,
-		background: []func(context.Context){sweeping.run, finishing.run}, last: inner.auditing.Run,
+		background: []func(context.Context){sweeping.run, finishing.run, comparing.run}, last: inner.auditing.Run,
 		store: store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }
 
-// provider is who takes the money: the one at the URL, or the built-in simulator over a book.
-func (c *gatewayConfig) provider(stored gateway.Book) (payment.Gateway, error) {
+// paymentProvider is who takes the money and can account for it.
+type paymentProvider interface {
+	payment.Gateway
+	payment.Statement
+}
+
+// provider is the one at the URL, or the built-in simulator over a book.
+func (c *gatewayConfig) provider(stored gateway.Book) (paymentProvider, error) {
 	switch {
 	case c.url != simulator:
 		return gateway.NewHTTP(gateway.HTTPConfig{BaseURL: c.url, Token: c.token, Timeout: c.timeout})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,8 +18,8 @@ type service struct {
 	listener   net.Listener
 	background []func(ctx context.Context) // what runs beside the requests, until ctx ends
 	last       func(ctx context.Context)   // what is told by all that, so it ends after them
-	store      store
-	unready    func() // says from now on that the service is not ready
+	store      io.Closer                   // needed until the last request has ended
+	unready    func()                      // says from now on that the service is not ready
 	grace      time.Duration
 	log        *slog.Logger
 }

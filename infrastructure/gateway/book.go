@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -40,8 +41,12 @@ type Line struct {
 	BookedAt    time.Time // when the status was booked, UTC in whole microseconds
 }
 
-// ErrNoLine says that the book has no line under a gateway key.
-var ErrNoLine = errors.New("gateway: the book has no line under this key")
+var (
+	// ErrNoLine says that the book has no line under a gateway key.
+	ErrNoLine = errors.New("gateway: the book has no line under this key")
+	// ErrCursor says that no page of the book ever ended there.
+	ErrCursor = errors.New("gateway: no page ever ended at this cursor")
+)
 
 // Book is the provider's durable memory: one line per gateway key, for ever, whoever asks, at the same time and from
 // several processes. It stands for the outside world: its transactions are its own, never an order's. After an error
@@ -58,12 +63,19 @@ type Book interface {
 
 	// OfOrder lists the order's lines by BookedAt, then Attempt, without the failed ones.
 	OfOrder(ctx context.Context, orderID string) ([]Line, error)
+
+	// Since lists the lines with a BookedAt at or after a time, without the failed ones, limit at most, in the order in
+	// which they were booked: who is booked later stands later, whatever his BookedAt. after is the next of the page
+	// before, empty for the first; next is empty on the last. Whoever follows it to the end has met each line that stood
+	// at that moment once, also one that was written early and committed late. Error: ErrCursor.
+	Since(ctx context.Context, since time.Time, after string, limit int) (lines []Line, next string, err error)
 }
 
 // MemoryBook is a Book that lives as long as the process.
 type MemoryBook struct {
-	mu    sync.Mutex
-	lines map[string]Line // by gateway key
+	mu     sync.Mutex
+	lines  map[string]Line // by gateway key
+	booked []string        // the gateway keys of all lines but the failed ones, in the order of booking
 }
 
 // NewMemoryBook is an empty book.
@@ -79,7 +91,7 @@ func (b *MemoryBook) Enter(ctx context.Context, line Line) (stands Line, entered
 	if stands, found := b.lines[line.GatewayKey]; found {
 		return stands, false, nil
 	}
-	b.lines[line.GatewayKey] = line
+	b.write(line)
 	return line, true, nil
 }
 
@@ -99,8 +111,44 @@ func (b *MemoryBook) Settle(ctx context.Context, line Line) (stands Line, settle
 	}
 	stands.Status, stands.ChargeID, stands.DeclineCode = line.Status, line.ChargeID, line.DeclineCode
 	stands.BookedAt = line.BookedAt
-	b.lines[line.GatewayKey] = stands
+	b.write(stands)
 	return stands, true, nil
+}
+
+// write keeps a line that has not been approved or declined before.
+func (b *MemoryBook) write(line Line) {
+	b.lines[line.GatewayKey] = line
+	if line.Status != Failed {
+		b.booked = append(b.booked, line.GatewayKey)
+	}
+}
+
+// Since implements Book. A cursor is how many lines were booked up to there. Its errors are ErrCursor and the context's.
+func (b *MemoryBook) Since(
+	ctx context.Context, since time.Time, after string, limit int,
+) (lines []Line, next string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	begin := 0
+	if after != "" {
+		if begin, err = strconv.Atoi(after); err != nil || begin < 1 || begin > len(b.booked) {
+			return nil, "", ErrCursor
+		}
+	}
+	for i, key := range b.booked[begin:] {
+		line := b.lines[key]
+		if line.BookedAt.Before(since) {
+			continue
+		}
+		if len(lines) == limit {
+			return lines, next, nil
+		}
+		lines, next = append(lines, line), strconv.Itoa(begin+i+1)
+	}
+	return lines, "", nil
 }
 
 // OfOrder implements Book. Its only error is the context's.

@@ -1,9 +1,7 @@
 package gateway_test
 
 import (
-	"encoding/json"
-	"errors"
-	"net/http"
+	"log/slog"
 	"net/http/httptest"
 	"testing"
 
@@ -15,85 +13,14 @@ import (
 	"kakutei/infrastructure/gateway"
 )
 
-// serve speaks the gateway protocol for a simulator, as far as the adapter needs it.
-func serve(t *testing.T, s *gateway.Simulator, book gateway.Book) (url string) {
+// serve is a simulator over the book as others reach it, until the test ends.
+func serve(t *testing.T, book gateway.Book) (url string) {
 	t.Helper()
-	routes := http.NewServeMux()
-	routes.HandleFunc("POST /charges", func(w http.ResponseWriter, r *http.Request) {
-		var asked struct {
-			OrderID, Currency, PaymentMethod string
-			Attempt                          int
-			Amount                           int64
-		}
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		currency, err := money.ParseCurrency(asked.Currency)
-		if err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		reply, err := s.Ask(r.Context(), r.Header.Get("Idempotency-Key"), payment.Attempt{
-			OrderID: asked.OrderID, Number: asked.Attempt, Money: money.Of(asked.Amount, currency),
-			Method: asked.PaymentMethod,
-		})
-		switch {
-		case errors.Is(err, gateway.ErrOtherRequest):
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			return
-		case errors.Is(err, gateway.ErrLostAnswer):
-			panic(http.ErrAbortHandler)
-		case err != nil:
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		switch answer := reply.Answer.(type) {
-		case payment.Charge:
-			status := http.StatusCreated
-			if reply.Repeat {
-				status = http.StatusOK
-			}
-			say(w, status, map[string]any{
-				"chargeId": answer.ID, "status": "approved", "amount": answer.Money.Units(),
-				"currency": answer.Money.Currency().Code(), "chargedAt": answer.ChargedAt,
-			})
-		case payment.Decline:
-			say(w, http.StatusPaymentRequired, map[string]any{
-				"status": "declined", "declineCode": answer.Code, "message": answer.Message,
-			})
-		}
-	})
-	routes.HandleFunc("GET /charges", func(w http.ResponseWriter, r *http.Request) {
-		lines, err := book.OfOrder(r.Context(), r.URL.Query().Get("orderId"))
-		if err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		charges := []map[string]any{}
-		for _, l := range lines {
-			line := map[string]any{
-				"orderId": l.OrderID, "attempt": l.Attempt, "gatewayKey": l.GatewayKey, "amount": l.Amount,
-				"currency": l.Currency, "status": l.Status,
-			}
-			if l.Status == gateway.Approved {
-				line["chargeId"], line["chargedAt"] = l.ChargeID, l.BookedAt
-			} else {
-				line["declineCode"] = l.DeclineCode
-			}
-			charges = append(charges, line)
-		}
-		say(w, http.StatusOK, map[string]any{"charges": charges})
-	})
-	server := httptest.NewServer(routes)
+	server := httptest.NewServer(gateway.NewHandler(gateway.HandlerConfig{
+		Book: book, Clock: clock, Token: token, Log: slog.New(slog.DiscardHandler),
+	}))
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-func say(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(body) //nolint:errcheck // the test sees what arrives
 }
 
 func TestTheSimulatorIsTheSameBehindHTTP(t *testing.T) {
@@ -114,7 +41,7 @@ func TestTheSimulatorIsTheSameBehindHTTP(t *testing.T) {
 			simulator := gateway.NewSimulator(book, clock)
 			for name, g := range map[string]payment.Gateway{
 				"in process": simulator,
-				"over HTTP":  adapterFor(t, serve(t, simulator, book), patience),
+				"over HTTP":  adapterFor(t, serve(t, book), patience),
 			} {
 				a := paying(method)
 				var got []string
@@ -150,7 +77,7 @@ func TestTheSimulatorIsTheSameBehindHTTP(t *testing.T) {
 
 func TestAKeyBelongsToItsFirstRequestBehindHTTPToo(t *testing.T) {
 	book := gateway.NewMemoryBook()
-	h := adapterFor(t, serve(t, gateway.NewSimulator(book, clock), book), patience)
+	h := adapterFor(t, serve(t, book), patience)
 	a := paying("pm_ok")
 	answer, err := h.Charge(t.Context(), a)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,15 @@ func (b brokenBook) OfOrder(ctx context.Context, orderID string) ([]gateway.Line
 	return b.Book.OfOrder(ctx, orderID)
 }
 
+func (b brokenBook) Since(
+	ctx context.Context, since time.Time, after string, limit int,
+) ([]gateway.Line, string, error) {
+	if b.list != nil {
+		return nil, "", b.list
+	}
+	return b.Book.Since(ctx, since, after, limit)
+}
+
 func TestABookThatFailsIsAnUnknownOutcome(t *testing.T) {
 	gone := errors.New("the book is gone")
 	t.Run("when entering", func(t *testing.T) {
@@ -59,6 +69,8 @@ func TestABookThatFailsIsAnUnknownOutcome(t *testing.T) {
 		s := gateway.NewSimulator(brokenBook{Book: gateway.NewMemoryBook(), list: gone}, clock)
 		_, err := s.Lookup(t.Context(), paying("").OrderID)
 		require.ErrorIs(t, err, gone)
+		_, _, err = s.Charges(t.Context(), noon, "", 1)
+		require.ErrorIs(t, err, gone)
 	})
 	t.Run("when a line cannot be understood", func(t *testing.T) {
 		for _, spoil := range []func(*gateway.Line){
@@ -77,6 +89,8 @@ func TestABookThatFailsIsAnUnknownOutcome(t *testing.T) {
 			require.Error(t, err)
 			assert.Nil(t, answer)
 			_, err = s.Lookup(t.Context(), a.OrderID)
+			require.Error(t, err)
+			_, _, err = s.Charges(t.Context(), noon, "", 1)
 			require.Error(t, err)
 		}
 	})

@@ -21,7 +21,11 @@ import (
 const (
 	maxAnswer = 64 << 10
 	maxList   = 1 << 20
+	maxPage   = 4 << 20
 )
+
+// MaxPage is how many lines a page of the list has at most, as the protocol has it.
+const MaxPage = 1000
 
 // HTTPConfig says where the provider is.
 type HTTPConfig struct {
@@ -143,13 +147,7 @@ func (h *HTTP) Charge(ctx context.Context, a payment.Attempt) (payment.Answer, e
 
 // Lookup implements payment.Gateway.
 func (h *HTTP) Lookup(ctx context.Context, orderID string) ([]payment.Booking, error) {
-	list := *h.charges
-	list.RawQuery = url.Values{"orderId": {orderID}}.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, list.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	status, body, err := h.send(req, maxList)
+	status, body, err := h.list(ctx, url.Values{"orderId": {orderID}}, maxList)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: no list for order %s: %w", orderID, err)
 	}
@@ -158,6 +156,39 @@ func (h *HTTP) Lookup(ctx context.Context, orderID string) ([]payment.Booking, e
 		return nil, fmt.Errorf("gateway: no definite list for order %s: status %d: %w", orderID, status, err)
 	}
 	return bookings, nil
+}
+
+// Charges implements payment.Statement. A page that cannot be what was asked for is an error: nobody could tell what is
+// missing.
+func (h *HTTP) Charges(
+	ctx context.Context, since time.Time, after string, limit int,
+) (page []payment.Booking, next string, err error) {
+	if limit < 1 || limit > MaxPage {
+		return nil, "", fmt.Errorf("gateway: a page has 1 to %d lines, not %d", MaxPage, limit)
+	}
+	query := url.Values{"since": {since.UTC().Format(time.RFC3339Nano)}, "limit": {strconv.Itoa(limit)}}
+	if after != "" {
+		query.Set("after", after)
+	}
+	status, body, err := h.list(ctx, query, maxPage)
+	if err != nil {
+		return nil, "", fmt.Errorf("gateway: no list of charges: %w", err)
+	}
+	page, next, err = readPage(status, body, after, limit)
+	if err != nil {
+		return nil, "", fmt.Errorf("gateway: no definite list of charges: status %d: %w", status, err)
+	}
+	return page, next, nil
+}
+
+func (h *HTTP) list(ctx context.Context, query url.Values, limit int64) (status int, body []byte, err error) {
+	charges := *h.charges
+	charges.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, charges.String(), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	return h.send(req, limit)
 }
 
 // send sends the request once and reads the whole answer, up to a limit in bytes.

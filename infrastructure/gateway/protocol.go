@@ -49,11 +49,50 @@ func readList(status int, body []byte, orderID string) ([]payment.Booking, error
 	if r.has("next") {
 		r.fail("next", "says that the list goes on")
 	}
+	bookings, err := readLines(lines, func(line *reading) { line.is("orderId", orderID) })
+	if err != nil {
+		return nil, err
+	}
+	return bookings, r.err
+}
+
+// maxCursor is the longest cursor that is sent back, in characters.
+const maxCursor = 4096
+
+// readPage reads a page of the list since a time: what "next" says of the rest must be there, and lead on.
+func readPage(status int, body []byte, after string, limit int) (page []payment.Booking, next string, err error) {
+	if status != http.StatusOK {
+		return nil, "", errors.New("no list")
+	}
+	r := read(body)
+	lines := r.list("charges")
+	if _, told := r.members["next"]; !told {
+		r.fail("next", "is missing")
+	}
+	if r.has("next") {
+		next = r.textUpTo("next", maxCursor)
+		if next == after || len(lines) == 0 {
+			r.fail("next", "leads nowhere")
+		}
+	}
+	if len(lines) > limit {
+		r.fail("charges", "has more lines than were asked for")
+	}
+	if r.err != nil {
+		return nil, "", r.err
+	}
+	page, err = readLines(lines, func(*reading) {})
+	return page, next, err
+}
+
+// readLines reads lines that also pass a check, of each gateway key one.
+func readLines(lines []json.RawMessage, check func(*reading)) ([]payment.Booking, error) {
 	bookings := make([]payment.Booking, len(lines))
 	known := map[string]bool{}
 	for i, text := range lines {
 		line := read(text)
-		bookings[i] = line.booking(orderID)
+		check(line)
+		bookings[i] = line.booking()
 		if key := bookings[i].GatewayKey; known[key] {
 			line.fail("gatewayKey", "stands in two lines")
 		}
@@ -62,7 +101,7 @@ func readList(status int, body []byte, orderID string) ([]payment.Booking, error
 			return nil, fmt.Errorf("line %d: %w", i, line.err)
 		}
 	}
-	return bookings, r.err
+	return bookings, nil
 }
 
 // reading is a JSON object being read: members by their exact names, null counting as absent. After the first error
@@ -91,9 +130,10 @@ func (r *reading) decline() payment.Decline {
 	return d
 }
 
-func (r *reading) booking(orderID string) payment.Booking {
-	r.is("orderId", orderID)
-	b := payment.Booking{OrderID: orderID, Attempt: int(r.integer("attempt", 1)), GatewayKey: r.text("gatewayKey")}
+func (r *reading) booking() payment.Booking {
+	b := payment.Booking{
+		OrderID: r.text("orderId"), Attempt: int(r.integer("attempt", 1)), GatewayKey: r.text("gatewayKey"),
+	}
 	switch r.text("status") {
 	case string(Approved):
 		b.Answer = r.charge()
@@ -127,10 +167,12 @@ func (r *reading) has(name string) bool {
 
 // text is 1 to 256 characters without control characters, as everywhere in the contract, and without the mark of those
 // that could not be read.
-func (r *reading) text(name string) string {
+func (r *reading) text(name string) string { return r.textUpTo(name, maxText) }
+
+func (r *reading) textUpTo(name string, most int) string {
 	text := r.anyText(name)
 	bad := func(c rune) bool { return unicode.IsControl(c) || c == utf8.RuneError }
-	if text == "" || utf8.RuneCountInString(text) > maxText || strings.ContainsFunc(text, bad) {
+	if text == "" || utf8.RuneCountInString(text) > most || strings.ContainsFunc(text, bad) {
 		r.fail(name, "is empty, too long or unreadable")
 	}
 	return text

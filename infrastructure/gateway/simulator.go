@@ -82,6 +82,22 @@ func (s *Simulator) Lookup(ctx context.Context, orderID string) ([]payment.Booki
 	if err != nil {
 		return nil, fmt.Errorf("gateway: looking up order %s: %w", orderID, err)
 	}
+	return bookingsOf(lines)
+}
+
+// Charges implements payment.Statement. Error: ErrCursor.
+func (s *Simulator) Charges(
+	ctx context.Context, since time.Time, after string, limit int,
+) (page []payment.Booking, next string, err error) {
+	lines, next, err := s.book.Since(ctx, since, after, limit)
+	if err != nil {
+		return nil, "", fmt.Errorf("gateway: listing charges: %w", err)
+	}
+	page, err = bookingsOf(lines)
+	return page, next, err
+}
+
+func bookingsOf(lines []Line) ([]payment.Booking, error) {
 	bookings := make([]payment.Booking, len(lines))
 	for i, l := range lines {
 		answer, err := l.answer()

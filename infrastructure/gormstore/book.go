@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"kakutei/application/port"
 	"kakutei/infrastructure/gateway"
@@ -44,32 +43,37 @@ func (r *chargeRow) columns() []any {
 	}
 }
 
-var returning = clause.Returning{Columns: []clause.Column{{Name: chargeColumns, Raw: true}}}
+// positions say where a line comes to stand in the order of booking. SQLite has one writer at a time, so it is counted.
+// PostgreSQL has many, and none shall wait for another: it is the transaction's number, which tells of a gap whether a
+// line may still come (see bookmark).
+var positions = map[string]string{
+	"sqlite":   `(SELECT coalesce(max(position), 0) + 1 FROM simulator_charges)`,
+	"postgres": `CAST(CAST(pg_current_xact_id() AS text) AS bigint)`,
+}
+
+func (b Book) position() string { return positions[b.store.sql.db.Name()] }
 
 // Enter implements gateway.Book.
 func (b Book) Enter(ctx context.Context, line gateway.Line) (stands gateway.Line, entered bool, err error) {
-	return b.change(ctx, line.GatewayKey, func(db *gorm.DB) *gorm.DB {
-		row := chargeRowOf(line)
-		return db.Clauses(clause.OnConflict{DoNothing: true}, returning).Create(&row)
-	})
+	return b.change(ctx, line, `INSERT INTO simulator_charges (`+chargeColumns+`, position)
+VALUES (@key, @order, @attempt, @amount, @currency, @method, @status, @charge, @decline, @booked, `+b.position()+`)
+ON CONFLICT DO NOTHING RETURNING `+chargeColumns)
 }
 
 // Settle implements gateway.Book.
 func (b Book) Settle(ctx context.Context, line gateway.Line) (stands gateway.Line, settled bool, err error) {
-	return b.change(ctx, line.GatewayKey, func(db *gorm.DB) *gorm.DB {
-		return db.Model(&chargeRow{}).Clauses(returning).
-			Where("gateway_key = ? AND status = ?", line.GatewayKey, string(gateway.Failed)).
-			Select("status", "charge_id", "decline_code", "booked_at").Updates(chargeRowOf(line))
-	})
+	return b.change(ctx, line, `UPDATE simulator_charges
+SET status = @status, charge_id = @charge, decline_code = @decline, booked_at = @booked, position = `+b.position()+`
+WHERE gateway_key = @key AND status = 'failed' RETURNING `+chargeColumns)
 }
 
-// change answers the row that the draft has changed, or else the one that stands.
+// change answers the row that the statement has changed, or else the one that stands.
 func (b Book) change(
-	ctx context.Context, key string, draft func(*gorm.DB) *gorm.DB,
+	ctx context.Context, line gateway.Line, text string,
 ) (stands gateway.Line, changed bool, err error) {
 	err = b.store.do(ctx, port.Fully, func(tx *session) error {
 		stands, changed = gateway.Line{}, false
-		q, err := tx.sql.build(draft)
+		q, err := tx.sql.raw(text, named(line))
 		err = tx.ask(ctx, q, err, func(answer row) error {
 			changed = true
 			return scanLine(answer, &stands)
@@ -77,7 +81,7 @@ func (b Book) change(
 		if err != nil || changed {
 			return err
 		}
-		stands, err = b.line(ctx, tx, key)
+		stands, err = b.line(ctx, tx, line.GatewayKey)
 		return err
 	})
 	return stands, changed, err
@@ -117,17 +121,17 @@ func (b Book) OfOrder(ctx context.Context, orderID string) (lines []gateway.Line
 	return lines, err
 }
 
-func chargeRowOf(l gateway.Line) chargeRow {
-	return chargeRow{
-		GatewayKey: l.GatewayKey, OrderID: l.OrderID, Attempt: l.Attempt, Amount: l.Amount, Currency: l.Currency,
-		Method: l.Method, Status: string(l.Status), ChargeID: optional(l.ChargeID),
-		DeclineCode: optional(l.DeclineCode), BookedAt: instant{l.BookedAt},
+func named(l gateway.Line) map[string]any {
+	return map[string]any{
+		"key": l.GatewayKey, "order": l.OrderID, "attempt": l.Attempt, "amount": l.Amount, "currency": l.Currency,
+		"method": l.Method, "status": string(l.Status), "charge": optional(l.ChargeID),
+		"decline": optional(l.DeclineCode), "booked": instant{l.BookedAt},
 	}
 }
 
-func scanLine(answer row, into *gateway.Line) error {
+func scanLine(answer row, into *gateway.Line, more ...any) error {
 	var r chargeRow
-	if err := answer.Scan(r.columns()...); err != nil {
+	if err := answer.Scan(append(r.columns(), more...)...); err != nil {
 		return err
 	}
 	*into = gateway.Line{

@@ -165,7 +165,7 @@ ORDER BY paid_at, id LIMIT @limit`
 // PaidAfter implements order.Repository.
 func (r orders) PaidAfter(ctx context.Context, m order.Mark, limit int) ([]*order.Order, error) {
 	q, err := r.sql.raw(paidAfter, map[string]any{
-		"at": instant{m.PaidAt}, "id": string(cmp.Or(m.ID, beforeAll)), "limit": limit,
+		"at": m.PaidAt.UTC(), "id": string(cmp.Or(m.ID, beforeAll)), "limit": limit,
 	})
 	return r.list(ctx, q, err)
 }

@@ -54,6 +54,8 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"confirming", confirming},
 		{"doubt", doubt},
 		{"booking", booking},
+		{"comparing", comparing},
+		{"reconciling", reconciling},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, c := range part.checks {

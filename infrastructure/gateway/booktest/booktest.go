@@ -28,6 +28,12 @@ func Run(t *testing.T, open func(t *testing.T) gateway.Book) {
 		"nothing settles a key without a line":         nothingSettlesAKeyWithoutALine,
 		"an order's lines are its own, as booked":      anOrdersLinesAreItsOwnAsBooked,
 		"a failed line is not listed":                  aFailedLineIsNotListed,
+		"the list since a time is whole and in order":  theListSinceATimeIsWholeAndInOrder,
+		"a line that is settled is listed as of then":  aLineThatIsSettledIsListedAsOfThen,
+		"lines of one instant are each listed once":    linesOfOneInstantAreEachListedOnce,
+		"a page that has all lines is the last":        aPageThatHasAllLinesIsTheLast,
+		"paging misses nothing that is booked":         pagingMissesNothingThatIsBooked,
+		"a cursor of no page is refused":               aCursorOfNoPageIsRefused,
 		"fifty at once enter one line":                 fiftyAtOnceEnterOneLine,
 		"fifty at once settle one line":                fiftyAtOnceSettleOneLine,
 		"a context that is over is an error":           aContextThatIsOverIsAnError,
@@ -218,6 +224,8 @@ func aContextThatIsOverIsAnError(t *testing.T, book gateway.Book) {
 	_, _, err = book.Settle(over, line)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = book.OfOrder(over, line.OrderID)
+	require.ErrorIs(t, err, context.Canceled)
+	_, _, err = book.Since(over, booked, "", 1)
 	require.ErrorIs(t, err, context.Canceled)
 }
 

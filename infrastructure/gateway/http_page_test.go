@@ -1,0 +1,133 @@
+package gateway_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kakutei/domain/payment"
+	"kakutei/infrastructure/gateway"
+)
+
+var (
+	_ payment.Statement = (*gateway.HTTP)(nil)
+	_ payment.Statement = (*gateway.Simulator)(nil)
+
+	lastDay = time.Date(2026, 11, 29, 12, 0, 0, 123456000, time.FixedZone("JST", 9*60*60))
+)
+
+func pageOf(next string, lines ...string) string {
+	return `{"charges":[` + strings.Join(lines, ",") + `],"next":` + next + `}`
+}
+
+func TestAPageIsAskedForAsTheProtocolSays(t *testing.T) {
+	p := startProvider(t, answering(http.StatusOK, pageOf("null")))
+	h := adapterFor(t, p.url+"/v1", patience)
+	_, _, err := h.Charges(t.Context(), lastDay, "", 1000)
+	require.NoError(t, err)
+	_, _, err = h.Charges(t.Context(), lastDay, "c&limit=1", 7)
+	require.NoError(t, err)
+	require.Len(t, p.received(), 2)
+	assert.Equal(t, "/v1/charges?limit=1000&since=2026-11-29T03%3A00%3A00.123456Z", p.received()[0].RequestURI)
+	assert.Equal(t, "/v1/charges?after=c%26limit%3D1&limit=7&since=2026-11-29T03%3A00%3A00.123456Z",
+		p.received()[1].RequestURI)
+	assert.Equal(t, "Bearer "+token, p.received()[0].Header.Get("Authorization"))
+}
+
+func TestAPageThatNoProviderCanGiveIsNotAskedFor(t *testing.T) {
+	p := startProvider(t, answering(http.StatusOK, pageOf("null")))
+	for _, limit := range []int{-1, 0, 1001} {
+		_, _, err := adapterFor(t, p.url, patience).Charges(t.Context(), lastDay, "", limit)
+		require.Error(t, err, limit)
+	}
+	assert.Empty(t, p.received())
+}
+
+func TestPagesThatCanBeRead(t *testing.T) {
+	otherOrder := strings.NewReplacer(`"o1"`, `"o2"`, "o1:1", "o2:1").Replace(declinedLine)
+	for name, c := range map[string]struct {
+		body string
+		want []payment.Booking
+		next string
+	}{
+		"the last one, empty":         {pageOf("null"), []payment.Booking{}, ""},
+		"the last one":                {pageOf("null", declinedLine, takenLine), []payment.Booking{declined, taken}, ""},
+		"one that goes on":            {pageOf(`"c 1"`, takenLine), []payment.Booking{taken}, "c 1"},
+		"of several orders":           {pageOf(`"c"`, takenLine, otherOrder), []payment.Booking{taken, {OrderID: "o2", Attempt: 1, GatewayKey: "o2:1", Answer: declined.Answer}}, "c"},
+		"longer than an order's list": {pageOf("null", takenLine) + strings.Repeat(" ", 1<<20), []payment.Booking{taken}, ""},
+	} {
+		p := startProvider(t, answering(http.StatusOK, c.body))
+		page, next, err := adapterFor(t, p.url, patience).Charges(t.Context(), lastDay, "before", 2)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.want, page, name)
+		assert.Equal(t, c.next, next, name)
+	}
+}
+
+func TestPagesThatProveNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+	}{
+		"another status":             {201, pageOf("null")},
+		"an error":                   {500, pageOf("null")},
+		"unauthorized":               {401, pageOf("null")},
+		"no body":                    {200, ""},
+		"no list":                    {200, `{"next":null}`},
+		"no word of the rest":        {200, listOf(takenLine)},
+		"a next that is no text":     {200, pageOf("1", takenLine)},
+		"an empty next":              {200, pageOf(`""`, takenLine)},
+		"a next that is the same":    {200, pageOf(`"before"`, takenLine)},
+		"a next behind nothing":      {200, pageOf(`"c"`)},
+		"a next that is very long":   {200, pageOf(`"`+strings.Repeat("c", 4097)+`"`, takenLine)},
+		"more lines than asked for":  {200, pageOf("null", takenLine, declinedLine, strings.ReplaceAll(declinedLine, "o1", "o2"))},
+		"a line twice":               {200, pageOf("null", takenLine, takenLine)},
+		"a line that is not whole":   {200, pageOf("null", declinedLine, strings.Replace(takenLine, "chargeId", "id", 1))},
+		"a line without an order":    {200, pageOf("null", strings.Replace(takenLine, "orderId", "order", 1))},
+		"longer than four mebibytes": {200, pageOf("null", takenLine) + strings.Repeat(" ", 4<<20)},
+		"the token, sent back":       {200, pageOf("null", strings.Replace(takenLine, "JPY", token, 1))},
+	} {
+		p := startProvider(t, answering(c.status, c.body))
+		page, next, err := adapterFor(t, p.url, patience).Charges(t.Context(), lastDay, "before", 2)
+		require.Error(t, err, name)
+		assert.Nil(t, page, name)
+		assert.Empty(t, next, name)
+		assert.NotContains(t, err.Error(), token, name)
+	}
+}
+
+func TestTheWholeListIsTheSameBehindHTTP(t *testing.T) {
+	book := gateway.NewMemoryBook()
+	simulator := gateway.NewSimulator(book, clock)
+	h := adapterFor(t, serve(t, book), patience)
+	for i := range 25 {
+		a := paying([]string{"pm_ok", "pm_declined", "pm_unavailable"}[i%3])
+		_, _ = simulator.Charge(t.Context(), a) // what comes of it stands in the book
+	}
+	follow := func(s payment.Statement, limit int) (all []payment.Booking) {
+		for after := ""; ; {
+			page, next, err := s.Charges(t.Context(), noon.Truncate(time.Microsecond), after, limit)
+			require.NoError(t, err)
+			all = append(all, page...)
+			if next == "" {
+				return all
+			}
+			after = next
+		}
+	}
+	want := follow(simulator, 1000)
+	require.Len(t, want, 17)
+	for i, b := range want {
+		if d, declined := b.Answer.(payment.Decline); declined {
+			want[i].Answer = payment.Decline{Code: d.Code} // the protocol's list has no message
+		}
+	}
+	for _, limit := range []int{1, 3, 1000} {
+		assert.Equal(t, want, follow(h, limit), strconv.Itoa(limit))
+	}
+}
