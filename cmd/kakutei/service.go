@@ -38,6 +38,7 @@ func (s *service) run(ctx, cut context.Context, started func()) error {
 	for _, work := range s.background {
 		running.Go(func() { work(ctx) })
 	}
+	new(newcomers).watch(s.server)
 	broken := make(chan error, 1)
 	go func() { broken <- s.server.Serve(s.listener) }()
 	started()
