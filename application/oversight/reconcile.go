@@ -233,7 +233,7 @@ func (c *comparison) again(ctx context.Context, before account) (a account, sett
 		}
 		a = accounts[before.id]
 		a.charges = takenIn(list)
-		if true && a.order.Status == before.order.Status {
+		if a.order.Version == before.order.Version && a.order.Status == before.order.Status {
 			return a, true, nil
 		}
 		before = a

@@ -129,7 +129,7 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 		_ = db.AddError(err)
 		return db.Create(&row)
 	})
-	return r.later(write{statement: insert, busy: order.ErrPaymentInProgress}, err)
+	return r.later(write{statement: insert}, err)
 }
 
 // Save implements order.Repository.

@@ -7,7 +7,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"kakutei/application/port"
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 )
@@ -97,7 +96,7 @@ func (r records) Reserve(
 			return stands.record(), nil
 		}
 	}
-	return idempotency.Record{}, port.ErrUnavailable.Because(errors.New("the record comes and goes"))
+	return idempotency.Record{}, idempotency.ErrInProgress.Because(errors.New("the record comes and goes"))
 }
 
 // reserveAlone is for a store whose writing transactions have no company: what it does not find, nobody inserts before
