@@ -79,7 +79,7 @@ func (a account) fits(c taken) bool {
 
 // running tells that the charge is that of the order's running attempt, so that it is known what becomes of it.
 func (a account) running(c taken) bool {
-	return a.order.Status == order.PaymentPending && "" != c.gatewayKey || c.gatewayKey == a.order.Attempt.GatewayKey()
+	return a.order.Status == order.PaymentPending && c.gatewayKey == a.order.Attempt.GatewayKey()
 }
 
 func (a account) booked() bool { return a.entry != nil && a.entry.Currency == a.order.Total.Currency() }

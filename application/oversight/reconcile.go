@@ -16,8 +16,8 @@ type Provider interface {
 	Lookup(ctx context.Context, orderID string) ([]payment.Booking, error)
 }
 
-// Reconciliation compares what the provider has booked with orders and entries. It changes nothing, holds a page of each
-// side at a time, and is right while payments go on: whatever looks wrong is looked at again, one order at a time,
+// Reconciliation compares what the provider has booked with orders and entries. It changes nothing, holds a page of
+// each side at a time, and is right while payments go on: whatever looks wrong is looked at again, one order at a time,
 // before it is told.
 type Reconciliation struct {
 	Work     port.UnitOfWork

@@ -107,7 +107,8 @@ func TestASimulatorThatCannotStartSaysWhyInOneLine(t *testing.T) {
 }
 
 func TestTheServicesSettingsAreNotTheSimulators(t *testing.T) {
-	r := simulating(t, map[string]string{"KAKUTEI_LISTEN": "nonsense", "KAKUTEI_DATABASE_URL": "nonsense"}, "--book", "memory:")
+	env := map[string]string{"KAKUTEI_LISTEN": "nonsense", "KAKUTEI_DATABASE_URL": "nonsense"}
+	r := simulating(t, env, "--book", "memory:")
 	assert.Equal(t, http.StatusOK, r.get("/healthz").status)
 }
 

@@ -64,7 +64,7 @@ type Record struct {
 	Executions  int // runs of the request, from 1; a takeover starts the next
 	CreatedAt   time.Time
 	LeaseEnds   time.Time // while IN_PROGRESS: after it another holder may take over
-	Recoveries  int       // how often the recovery has tried it since a client or an operator last did anything
+	Recoveries  int       // how often the recovery has tried it, since an operator last released it
 	RecoverFrom time.Time // the recovery leaves it alone until then; zero: until its lease is over
 	Disputed    bool      // what came back from outside only a person can settle: the recovery leaves it alone
 	CompletedAt time.Time // zero while IN_PROGRESS
@@ -184,7 +184,7 @@ const longestBackoff = 10 * time.Minute
 // minutes.
 func (r Record) Postponed(t Token, now time.Time, interval time.Duration) Record {
 	backoff := longestBackoff
-	if r.Recoveries < 32 && interval < longestBackoff>>r.Recoveries {
+	if interval < longestBackoff>>r.Recoveries { // shifted far enough it is 0: no doubling overflows
 		backoff = interval << r.Recoveries
 	}
 	r.Token, r.RecoverFrom = t, now.Add(backoff)

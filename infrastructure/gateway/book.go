@@ -123,7 +123,8 @@ func (b *MemoryBook) write(line Line) {
 	}
 }
 
-// Since implements Book. A cursor is how many lines were booked up to there. Its errors are ErrCursor and the context's.
+// Since implements Book. A cursor is how many lines were booked up to there. Its errors are ErrCursor and the
+// context's.
 func (b *MemoryBook) Since(
 	ctx context.Context, since time.Time, after string, limit int,
 ) (lines []Line, next string, err error) {

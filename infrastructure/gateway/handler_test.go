@@ -136,7 +136,9 @@ func TestARequestThatIsNotWholeChargesNothing(t *testing.T) {
 func TestWithoutTheTokenNothingIsAnswered(t *testing.T) {
 	book := gateway.NewMemoryBook()
 	base := serve(t, book)
-	for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer " + token + " ", "bearer " + token, token, "Basic " + token} {
+	for _, authorization := range []string{
+		"", "Bearer", "Bearer ", "Bearer x" + token, "bearer " + token, token, "Basic " + token,
+	} {
 		for _, method := range []string{http.MethodPost, http.MethodGet} {
 			req, err := http.NewRequestWithContext(t.Context(), method, base+"/charges?orderId=o1", strings.NewReader(aCharge))
 			require.NoError(t, err)
@@ -147,9 +149,6 @@ func TestWithoutTheTokenNothingIsAnswered(t *testing.T) {
 			res, err := http.DefaultTransport.RoundTrip(req)
 			require.NoError(t, err)
 			res.Body.Close()
-			if strings.TrimSpace(authorization) == "Bearer "+token {
-				continue // HTTP itself drops the blank at the end
-			}
 			assert.Equal(t, http.StatusUnauthorized, res.StatusCode, authorization)
 			assert.Equal(t, "Bearer", res.Header.Get("WWW-Authenticate"))
 		}
@@ -309,7 +308,9 @@ func TestTheOrderOfBookingIsThatOfTheTimesHoweverManyAskAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	list := ask(t, http.MethodGet, server.URL+"/charges?limit=1000&since="+noonText, "")
-	var page struct{ Charges []struct{ ChargedAt time.Time } }
+	var page struct {
+		Charges []struct{ ChargedAt time.Time }
+	}
 	require.NoError(t, json.Unmarshal([]byte(list.body), &page))
 	require.Len(t, page.Charges, 50)
 	for i := 1; i < len(page.Charges); i++ {

@@ -49,6 +49,7 @@ func TestAPageThatNoProviderCanGiveIsNotAskedFor(t *testing.T) {
 }
 
 func TestPagesThatCanBeRead(t *testing.T) {
+	ofOther := payment.Booking{OrderID: "o2", Attempt: 1, GatewayKey: "o2:1", Answer: declined.Answer}
 	otherOrder := strings.NewReplacer(`"o1"`, `"o2"`, "o1:1", "o2:1").Replace(declinedLine)
 	for name, c := range map[string]struct {
 		body string
@@ -58,7 +59,7 @@ func TestPagesThatCanBeRead(t *testing.T) {
 		"the last one, empty":         {pageOf("null"), []payment.Booking{}, ""},
 		"the last one":                {pageOf("null", declinedLine, takenLine), []payment.Booking{declined, taken}, ""},
 		"one that goes on":            {pageOf(`"c 1"`, takenLine), []payment.Booking{taken}, "c 1"},
-		"of several orders":           {pageOf(`"c"`, takenLine, otherOrder), []payment.Booking{taken, {OrderID: "o2", Attempt: 1, GatewayKey: "o2:1", Answer: declined.Answer}}, "c"},
+		"of several orders":           {pageOf(`"c"`, takenLine, otherOrder), []payment.Booking{taken, ofOther}, "c"},
 		"longer than an order's list": {pageOf("null", takenLine) + strings.Repeat(" ", 1<<20), []payment.Booking{taken}, ""},
 	} {
 		p := startProvider(t, answering(http.StatusOK, c.body))
@@ -70,6 +71,7 @@ func TestPagesThatCanBeRead(t *testing.T) {
 }
 
 func TestPagesThatProveNothing(t *testing.T) {
+	third := strings.ReplaceAll(declinedLine, "o1", "o2")
 	for name, c := range map[string]struct {
 		status int
 		body   string
@@ -85,7 +87,7 @@ func TestPagesThatProveNothing(t *testing.T) {
 		"a next that is the same":    {200, pageOf(`"before"`, takenLine)},
 		"a next behind nothing":      {200, pageOf(`"c"`)},
 		"a next that is very long":   {200, pageOf(`"`+strings.Repeat("c", 4097)+`"`, takenLine)},
-		"more lines than asked for":  {200, pageOf("null", takenLine, declinedLine, strings.ReplaceAll(declinedLine, "o1", "o2"))},
+		"more lines than asked for":  {200, pageOf("null", takenLine, declinedLine, third)},
 		"a line twice":               {200, pageOf("null", takenLine, takenLine)},
 		"a line that is not whole":   {200, pageOf("null", declinedLine, strings.Replace(takenLine, "chargeId", "id", 1))},
 		"a line without an order":    {200, pageOf("null", strings.Replace(takenLine, "orderId", "order", 1))},

@@ -67,10 +67,10 @@ var reconciling = append([]check{
 	}},
 	{"thousands of payments are compared page by page, without a look at each", func(t *testing.T, s Opened) {
 		m := openMarket(t, s)
-		const n = 3000
+		const n = 2000
 		var paid []order.State
 		for i := range n { // over a day, each paid a second after its charge
-			ago := 23*time.Hour - time.Duration(i)*25*time.Second
+			ago := 23*time.Hour - time.Duration(i)*40*time.Second
 			c := m.charge(ago)
 			p := m.paid(ago - time.Second).by(c)
 			paid = append(paid, p.State)
@@ -197,6 +197,14 @@ var plants = map[string]func(m *market) (orderID string, want []string){
 	"two charges of an order that is not paid": func(m *market) (string, []string) {
 		id := m.orders(tea(m.t))
 		m.books(m.charge(time.Hour).forOrder(id))
+		m.books(m.charge(time.Minute).forOrder(id).attempt(2))
+		return string(id), []string{"charged_not_paid", "charged_twice"}
+	},
+	"two charges of an order that is not paid, the first one being older than the list goes back": func(
+		m *market,
+	) (string, []string) {
+		id := m.orders(tea(m.t))
+		m.books(m.charge(25 * time.Hour).forOrder(id))
 		m.books(m.charge(time.Minute).forOrder(id).attempt(2))
 		return string(id), []string{"charged_not_paid", "charged_twice"}
 	},
@@ -432,7 +440,8 @@ func (m *market) post(tx port.Tx, s order.State, c money.Currency) error {
 	if err != nil {
 		return err
 	}
-	return tx.Journal().Post(m.t.Context(), journal.Book(journal.NewID(), content, "hand", s.PaidAt), func(journal.Entry) {})
+	e := journal.Book(journal.NewID(), content, "hand", s.PaidAt)
+	return tx.Journal().Post(m.t.Context(), e, func(journal.Entry) {})
 }
 
 // line is a line of the provider's book that no use case has asked for.
