@@ -26,10 +26,7 @@ type booking struct {
 // not unconfirmed over its booking.
 func (b Books) post(ctx context.Context, tx port.Tx, paid *order.Order, booked *booking) error {
 	s := paid.State()
-	content, err := journal.NewContent(journal.SourceDocument{
-		Company: b.Company, Type: journal.SalesInvoice, ID: string(s.ID),
-		ServiceDate: journal.DateIn(b.Zone, s.PaidAt), Total: s.Total.Units(),
-	}, s.Total.Currency(), nil)
+	content, err := journal.NewContent(bookkeeping.Invoice(b.Company, b.Zone, s), s.Total.Currency(), nil)
 	if err != nil {
 		return err
 	}
