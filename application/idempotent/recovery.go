@@ -48,7 +48,7 @@ func (r *Recovery) Round(ctx context.Context, limit int) (tried []Tried, err err
 			return tried, ctx.Err()
 		}
 		switch won, err := r.win(ctx, left); {
-		case errors.Is(err, idempotency.ErrLost): // another instance or the client was faster
+		case errors.Is(err, idempotency.ErrLost), errors.Is(err, idempotency.ErrInProgress): // somebody else was faster
 		case err != nil:
 			tried = append(tried, Tried{left, err})
 		default:

@@ -76,7 +76,7 @@ func (d *Desk) Release(ctx context.Context, s idempotency.Scope, by string) (vie
 		}
 		return tx.Records().Replace(ctx, stored, released)
 	})
-	if errors.Is(err, idempotency.ErrLost) { // a client's retry or the recovery was faster
+	if errors.Is(err, idempotency.ErrLost) || errors.Is(err, idempotency.ErrInProgress) { // somebody else was faster
 		err = idempotency.ErrLeaseAlive.Because(err)
 	}
 	return view, err

@@ -26,6 +26,7 @@ var contract = map[string]string{
 	"KAKUTEI_LEASE":                 "30s",
 	"KAKUTEI_RETENTION":             "24h",
 	"KAKUTEI_SWEEP_INTERVAL":        "1m",
+	"KAKUTEI_RECOVERY_INTERVAL":     "10s",
 	"KAKUTEI_RECONCILE_INTERVAL":    "0",
 	"KAKUTEI_SHUTDOWN_GRACE":        "15s",
 	"KAKUTEI_LOG_FORMAT":            "", // text on a terminal, else json
@@ -36,7 +37,9 @@ func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
 	offered := map[string]string{}
 	for _, c := range commands() {
 		for _, v := range c.variables {
-			offered[v.name] = v.initial
+			if !v.option {
+				offered[v.name] = v.initial
+			}
 		}
 	}
 	assert.Equal(t, contract, offered)
@@ -76,6 +79,7 @@ func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
 		"KAKUTEI_LEASE":                 {"0", "-30s", "long", "10s", "9.999s"}, // the gateway timeout is 10s
 		"KAKUTEI_RETENTION":             {"0", "-24h", "1d"},
 		"KAKUTEI_SWEEP_INTERVAL":        {"-1m", "1", "never"},
+		"KAKUTEI_RECOVERY_INTERVAL":     {"-10s", "10", "never"},
 		"KAKUTEI_RECONCILE_INTERVAL":    {"-1h", "1", "daily"},
 		"KAKUTEI_SHUTDOWN_GRACE":        {"0", "-15s", "15"},
 		"KAKUTEI_LOG_FORMAT":            {"xml", "JSON"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -33,8 +34,14 @@ func (r recovering) run(ctx context.Context) {
 	}
 }
 
-// round logs what could be settled, and what could not when that is news: a dead order is tried for ever.
+// round logs what could be settled, and what could not when that is news: a dead order is tried for ever. It never
+// panics: the recovery lives as long as the service.
 func (r recovering) round(ctx context.Context) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.log.ErrorContext(ctx, "looking for unresolved records failed", "error", fmt.Sprintf("panic: %v", cause))
+		}
+	}()
 	tried, err := r.recovery.Round(ctx, recoveryRound)
 	if err != nil && ctx.Err() == nil {
 		r.log.WarnContext(ctx, "looking for unresolved records failed", "error", err)
@@ -48,9 +55,9 @@ func (r recovering) round(ctx context.Context) {
 		case t.Err == nil:
 			r.log.InfoContext(ctx, "recovered", attributes...)
 		case t.Record.Recoveries <= 1:
-			r.log.WarnContext(ctx, "not recovered yet", append(attributes, "error", t.Err)...)
+			r.log.WarnContext(ctx, "not recovered yet", append(attributes, "error", t.Record.Key.HiddenIn(t.Err.Error()))...)
 		default:
-			r.log.DebugContext(ctx, "not recovered yet", append(attributes, "error", t.Err)...)
+			r.log.DebugContext(ctx, "not recovered yet", append(attributes, "error", t.Record.Key.HiddenIn(t.Err.Error()))...)
 		}
 	}
 }

@@ -3,15 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/user"
-	"sync"
+	"strings"
 	"text/tabwriter"
 
 	"kakutei/application/checkout"
 	"kakutei/application/oversight"
+	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 	"kakutei/interfaces/httpapi"
 )
@@ -67,7 +67,7 @@ func stuckCommand() command {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(p.stdout).Encode(list)
+					return printAnswer(p, list)
 				}
 				return printUnresolved(p, list)
 			})
@@ -105,7 +105,7 @@ func releaseCommand() command {
 				if err != nil {
 					return err
 				}
-				return json.NewEncoder(p.stdout).Encode(view)
+				return printAnswer(p, view)
 			})
 		},
 	}
@@ -134,7 +134,7 @@ func resolveCommand() command {
 			}
 			said, err := httpapi.NewResolution(scope, outcome, chargeID, note)
 			if err != nil {
-				return allOf(err)
+				return asOptions(err)
 			}
 			said.By = named.operator()
 			if err := serve.check(); err != nil {
@@ -149,10 +149,34 @@ func resolveCommand() command {
 				if err != nil {
 					return err
 				}
-				return json.NewEncoder(p.stdout).Encode(view)
+				return printAnswer(p, view)
 			})
 		},
 	}
+}
+
+// printAnswer prints what the route would answer, byte for byte, as a line.
+func printAnswer(p program, view any) error {
+	document, err := httpapi.Documents{}.Result(view)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "%s\n", document)
+	return nil
+}
+
+// asOptions names what is wrong with an operator's word as the command line does.
+func asOptions(err error) error {
+	options := map[string]string{"outcome": "--outcome", "chargeId": "--charge-id", "note": "--note"}
+	f, isFault := fault.From(err)
+	if !isFault {
+		return err
+	}
+	var all []string
+	for _, v := range f.Violations() {
+		all = append(all, options[v.Field]+" "+v.Detail)
+	}
+	return errors.New(strings.Join(all, "; "))
 }
 
 // withStore opens the store that a command works on, and closes it.
@@ -169,10 +193,9 @@ func withStore(ctx context.Context, p program, c *storeConfig, log *logConfig, d
 
 // resolve has what it meets on its way audited before it returns.
 func (p parts) resolve(ctx context.Context, said checkout.Resolution) (checkout.OutcomeView, error) {
-	auditing, end := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { p.auditing.Run(auditing) })
-	defer running.Wait()
-	defer end()
-	return p.till.Resolve(ctx, said)
+	view, err := p.till.Resolve(ctx, said)
+	over, end := context.WithCancel(ctx)
+	end()
+	p.auditing.Run(over) // it writes what waits, and returns
+	return view, err
 }

@@ -107,7 +107,7 @@ func (w *Writer) Run(ctx context.Context) {
 			w.finish(ctx)
 			return
 		}
-		for !w.writeAll(ctx) {
+		for ctx.Err() == nil && !w.writeAll(ctx) {
 			select {
 			case <-time.After(pause):
 				pause = min(2*pause, longestPause)

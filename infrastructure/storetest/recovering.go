@@ -112,6 +112,34 @@ var recovering = []check{
 		assert.Equal(t, 1, provider.Charges())
 		assert.Len(t, auditedIn(t, s, port.AuditReleased), 1)
 	}},
+	{"a record that somebody is about to take is left to him", func(t *testing.T, s Opened) {
+		old := left(t, s, "k", idempotency.Record.Abandoned)
+		taker := reservation("k")
+		release := hold(t, s.Work, func(tx port.Tx) error {
+			if err := tx.Records().Replace(t.Context(), old, old.TakenBy(taker, tx.Now(), time.Minute)); err != nil {
+				return err
+			}
+			_, err := tx.Records().Find(t.Context(), old.Scope) // whatever was deferred is sent by now
+			return err
+		})
+		_, err := (&oversight.Desk{Work: s.Beside}).Release(t.Context(), old.Scope, "olga")
+		told(t, err, s.busy(idempotency.ErrLeaseAlive))
+		tried, err := recoveryOf(s.Beside, time.Hour, func(context.Context, idempotency.Record) (idempotent.Answer, error) {
+			return idempotent.Answer{}, nil
+		}).Round(t.Context(), 10)
+		require.NoError(t, err)
+		if s.OneAtATime {
+			require.Len(t, tried, 1)
+			require.ErrorIs(t, tried[0].Err, port.ErrUnavailable)
+		} else {
+			assert.Empty(t, tried)
+		}
+		release()
+		stands, err := RecordIn(t.Context(), s.Beside, old.Scope)
+		require.NoError(t, err)
+		assert.Equal(t, taker.Token, stands.Token)
+		assert.Empty(t, auditedIn(t, s, port.AuditReleased))
+	}},
 	{"of operators who say the same at once one is believed", func(t *testing.T, s Opened) {
 		here, there, provider := twoShops(s)
 		id := placed(t, here)
