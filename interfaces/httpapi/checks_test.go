@@ -136,6 +136,7 @@ func TestReadingChecksInTheSameOrder(t *testing.T) {
 		"/api/orders/none?": "order_not_found",
 		"/api/idempotency-keys/none?operation=ConfirmPayment": "not_found",
 		"/api/idempotency-keys/no%20key?operation=PlaceOrder": "not_found",
+		"/api/journal-entries/none?":                          "not_found",
 	} {
 		faults[len(faults)-1].code = notFound
 		for i, first := range faults {

@@ -14,10 +14,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kakutei/application/bookkeeping"
 	"kakutei/application/checkout"
 	"kakutei/application/idempotent"
+	"kakutei/application/oversight"
 	"kakutei/application/port"
-	"kakutei/domain/payment"
+	"kakutei/infrastructure/audit"
 	"kakutei/infrastructure/memory"
 	"kakutei/infrastructure/storetest"
 	"kakutei/interfaces/httpapi"
@@ -27,8 +29,9 @@ import (
 type edge struct {
 	server   *httpapi.Server
 	address  string // host:port
+	work     port.UnitOfWork
 	provider *storetest.Provider
-	log      *journal
+	log      *logText
 }
 
 // setting changes how an edge is opened.
@@ -37,27 +40,28 @@ type setting func(c *httpapi.Config)
 // open serves over a store, with a provider of the test's own.
 func open(t *testing.T, work port.UnitOfWork, settings ...setting) edge {
 	t.Helper()
-	provider := storetest.NewProvider()
-	e := openWith(t, work, provider, settings...)
-	e.provider = provider
-	return e
+	return openAuditing(t, work, work, settings...)
 }
 
-// openWith serves over a store and a gateway.
-func openWith(t *testing.T, work port.UnitOfWork, gateway payment.Gateway, settings ...setting) edge {
+// openAuditing is open with the audit log's writer on another unit of work.
+func openAuditing(t *testing.T, work, auditing port.UnitOfWork, settings ...setting) edge {
 	t.Helper()
-	log := &journal{}
-	times, nobody := storetest.Times, port.Observers{}
+	log, provider := &logText{}, storetest.NewProvider()
+	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	times, observer := storetest.Times, auditingIn(t, auditing, logger)
 	config := httpapi.Config{
 		Till: &checkout.Till{
-			Executor: idempotent.New(work, httpapi.Documents{}, nobody, times),
-			Work:     work, Gateway: gateway, Observer: nobody,
+			Executor: idempotent.New(work, httpapi.Documents{}, observer, times),
+			Work:     work, Gateway: provider, Observer: observer,
 			KeyRetention: storetest.KeyRetention, Lease: times.Lease,
+			Books: checkout.Books{Company: storetest.Company, Zone: storetest.Zone},
 		},
-		Ready: func(context.Context) error { return nil },
-		Auth:  httpapi.DemoTokens{}, ExampleToken: "demo-alice",
+		Ledger: &bookkeeping.Ledger{Work: work, Observer: observer, Deadline: times.Deadline()},
+		Desk:   &oversight.Desk{Work: work},
+		Ready:  func(context.Context) error { return nil },
+		Auth:   httpapi.DemoTokens{}, ExampleToken: "demo-alice",
 		Deadline: times.Deadline(), Lease: times.Lease, Retention: times.Retention,
-		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger: logger,
 	}
 	for _, set := range settings {
 		set(&config)
@@ -72,7 +76,24 @@ func openWith(t *testing.T, work port.UnitOfWork, gateway payment.Gateway, setti
 		require.NoError(t, running.Close())
 		require.ErrorIs(t, <-served, http.ErrServerClosed)
 	})
-	return edge{server: server, address: listener.Addr().String(), log: log}
+	return edge{server: server, address: listener.Addr().String(), work: work, provider: provider, log: log}
+}
+
+// auditingIn runs the audit log's writer until the test ends, after the server.
+func auditingIn(t *testing.T, work port.UnitOfWork, log *slog.Logger) port.Observer {
+	t.Helper()
+	writer := audit.NewWriter(work, log)
+	writing, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		writer.Run(writing)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-stopped
+	})
+	return writer
 }
 
 // onMemory serves over an empty store in memory.
@@ -81,29 +102,35 @@ func onMemory(t *testing.T, settings ...setting) edge {
 	return open(t, memory.New(time.Now), settings...)
 }
 
-// journal is a log that tests can read.
-type journal struct {
+// onMemoryAt serves over an empty store in memory whose time is the clock's.
+func onMemoryAt(t *testing.T, clock func() time.Time) edge {
+	t.Helper()
+	return open(t, memory.New(clock))
+}
+
+// logText is a log that tests can read.
+type logText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
 }
 
 // String is the whole log.
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // lines are those with this message, as objects.
-func (j *journal) lines(t *testing.T, message string) (found []map[string]any) {
+func (l *logText) lines(t *testing.T, message string) (found []map[string]any) {
 	t.Helper()
-	for line := range strings.Lines(j.String()) {
+	for line := range strings.Lines(l.String()) {
 		var object map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &object))
 		if object["msg"] == message {
