@@ -93,7 +93,7 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 		KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
 	}
 	api := httpapi.New(httpapi.Config{
-		Till: till, Ready: store.Ready, Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice",
+		Till: till, Ready: store.Ready, Auth: httpapi.DemoTokens{}, ExampleToken: exampleToken,
 		AnyHost: c.access.exposed == exposed, Logger: log,
 		Deadline: times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 	})
