@@ -147,6 +147,23 @@ func TestATakeoverWhoseCommitGotNoAnswerIsTheRequestsOwn(t *testing.T) {
 	})
 }
 
+func TestATakeoverInDoubtWhoseCommitGotNoAnswerIsTheRequestsOwnToo(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		o := operation{call: func(context.Context) error { return errOutside }}
+		_, err := d.Execute(t.Context(), intent, o.steps)
+		assertUnknown(t, err)
+
+		o.call = nil
+		d.store.LoseCommit(1, storetest.Undone)  // from here on it is in doubt
+		d.store.LoseCommit(2, storetest.Applied) // the takeover's, under a token of its own
+		answer, err := d.Execute(t.Context(), intent, o.steps)
+		require.NoError(t, err)
+		assert.False(t, answer.Replayed)
+		assert.Equal(t, 2, d.record(t).Executions, "the takeover was its own")
+		assert.Equal(t, 2, o.calls)
+	})
+}
+
 // A commit of its own that is still under way may have ended the execution: before the outside is asked again, the
 // record must still be the holder's.
 func TestAHolderInDoubtRenewsItsRecordBeforeItCalls(t *testing.T) {
@@ -154,9 +171,10 @@ func TestAHolderInDoubtRenewsItsRecordBeforeItCalls(t *testing.T) {
 		var leases []time.Time
 		o := operation{
 			prepare: func(context.Context, port.Tx) error { d.clock.Pass(time.Second); return nil },
-			call: func(context.Context) error {
-				leases = append(leases, d.record(t).LeaseEnds)
-				return nil
+			call: func(ctx context.Context) error {
+				r, err := storetest.RecordIn(ctx, d.work, intent.Scope)
+				leases = append(leases, r.LeaseEnds)
+				return err
 			},
 		}
 		begun := d.clock.Now()

@@ -58,7 +58,8 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 		reservation: idempotency.Reservation{Scope: in.Scope, Request: in.Request, Token: idempotency.NewToken()},
 	}
 	for range attempts {
-		if answer, err = r.once(ctx); !unsettled(err) {
+		var settled bool
+		if answer, settled, err = r.once(ctx); settled {
 			break
 		}
 		if r.called || errors.Is(err, port.ErrCommitUnknown) {
@@ -75,7 +76,7 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	return answer, nil
 }
 
-// unsettled tells the two errors after which only the record knows what happened.
+// unsettled tells the two errors of a transaction after which only the record knows what happened.
 func unsettled(err error) bool {
 	return errors.Is(err, port.ErrCommitUnknown) || errors.Is(err, idempotency.ErrLost)
 }

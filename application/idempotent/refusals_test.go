@@ -3,6 +3,7 @@ package idempotent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -106,6 +107,23 @@ func TestACallWithoutAnAnswerIsAnUnknownOutcome(t *testing.T) {
 			_, err := d.Execute(t.Context(), intent, o.steps)
 			assertUnknown(t, err)
 			assert.Equal(t, idempotency.InProgress, d.record(t).Status)
+		})
+	}
+}
+
+// The provider keeps a store of its own, and its commits can lose their answers too: that is no doubt about the record.
+func TestACallsErrorIsTheOutsidesWhateverItIsLike(t *testing.T) {
+	for _, like := range []error{port.ErrCommitUnknown, idempotency.ErrLost} {
+		onBothStores(t, func(t *testing.T, d desk) {
+			o := operation{call: func(context.Context) error { return fmt.Errorf("the provider's: %w", like) }}
+			_, err := d.Execute(t.Context(), intent, o.steps)
+			assertUnknown(t, err)
+			assert.Equal(t, 1, o.calls)
+			assert.Equal(t, 1, d.seen.Count(port.Called))
+			assert.Zero(t, d.seen.Count(port.CommitUnknown)+d.seen.Count(port.LeaseLost))
+			o.call = nil
+			_, err = d.Execute(t.Context(), intent, o.steps)
+			require.NoError(t, err, "its lease was ended")
 		})
 	}
 }

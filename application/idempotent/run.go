@@ -22,10 +22,12 @@ type run struct {
 	held        idempotency.Record // the record as it is to be while this run works
 }
 
-func (r *run) once(ctx context.Context) (Answer, error) {
+// once goes from the reservation to the outcome. It is not settled if a commit gave no answer or the lease was lost: what
+// stands on record then decides. Whatever the call's error is like, it is the outside's.
+func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error) {
 	answer, call, err := r.reserve(ctx)
 	if err != nil || call == nil {
-		return answer, err
+		return answer, !unsettled(err), err
 	}
 	holding := true // after a panic too: nobody would work on the record until its lease is over
 	defer func() {
@@ -35,82 +37,115 @@ func (r *run) once(ctx context.Context) (Answer, error) {
 	}()
 	finish, err := r.call(ctx, call)
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, true, err
 	}
 	answer, err = r.complete(ctx, finish)
 	holding = err != nil && !unsettled(err)
-	return answer, err
+	return answer, !unsettled(err), err
+}
+
+// reserved is what the reservation's transaction has come to. It is made anew by each run of the transaction.
+type reserved struct {
+	reservation idempotency.Reservation
+	takeover    bool // of a record that another holder has left in progress
+	fence       bool // the record must be made this run's before the call
+	next        Next
+	answer      Answer
+	replayed    bool
 }
 
 // reserve is the first commit: the reservation with what prepare marks, or with the outcome if there is nothing to
 // call. Without a reservation nothing is executed.
-func (r *run) reserve(ctx context.Context) (answer Answer, call Call, err error) {
-	var reservation idempotency.Reservation
-	var happened []port.Happening
-	err = r.work.Do(ctx, r.wait, func(tx port.Tx) error {
-		answer, call, reservation, happened = Answer{}, nil, r.reservation, nil
-		stored, err := tx.Records().Reserve(ctx, reservation, r.config.Lease)
-		if err != nil {
+func (r *run) reserve(ctx context.Context) (Answer, Call, error) {
+	var now reserved
+	err := r.work.Do(ctx, r.wait, func(tx port.Tx) (err error) {
+		now = reserved{reservation: r.reservation}
+		if r.stored, err = tx.Records().Reserve(ctx, now.reservation, r.config.Lease); err != nil {
 			return err
 		}
-		r.stored, r.held = stored, stored
-		fence := false
-		switch stored.Judge(reservation, tx.Now()) {
-		case idempotency.Reused:
-			return idempotency.ErrKeyReused
-		case idempotency.Busy:
-			return idempotency.ErrInProgress.After(stored.RetryIn(tx.Now(), r.config.Lease))
-		case idempotency.Done:
-			happened = append(happened, port.Replayed)
-			answer = Answer{Outcome: stored.Outcome, Replayed: stored.Token != reservation.Token}
-			return nil
-		case idempotency.Vacant:
-			if stored.Status == idempotency.InProgress {
-				happened = append(happened, port.Takeover)
-			}
-			if r.doubt { // the old token may still stand in a commit under way
-				reservation.Token = idempotency.NewToken()
-			}
-			r.held, fence = stored.TakenBy(reservation, tx.Now(), r.config.Lease), true
-		case idempotency.Mine:
-			if r.doubt { // a commit of its own that is still under way may end this execution: the fence finds out
-				r.held, fence = stored.Renewed(tx.Now(), r.config.Lease), true
-			}
-		}
-		next, err := r.next(ctx, tx)
-		if err != nil {
-			return r.whose(ctx, tx, err)
-		}
-		if next.note != "" {
-			happened = append(happened, next.note)
-		}
-		if call = next.call; call == nil {
-			happened = append(happened, port.Completed)
-			answer, err = r.settle(ctx, tx, next.result, next.created)
+		if err := r.judge(tx, &now); err != nil || now.replayed {
 			return err
 		}
-		if len(happened) == 0 {
-			happened = append(happened, port.Reserved)
-		}
-		if fence { // the record is touched last, as by a completion: so the two cannot wait for each other
-			return tx.Records().Replace(ctx, r.stored, r.held)
-		}
-		return nil
+		return r.execute(ctx, tx, &now)
 	})
 	if err == nil || errors.Is(err, port.ErrCommitUnknown) {
-		r.reservation, r.stored = reservation, r.held
+		r.reservation, r.stored = now.reservation, r.held
 	}
-	if late := (*lateRefusal)(nil); errors.As(err, &late) {
+	if late := (*lateRefusal)(nil); errors.As(err, &late) && !unsettled(err) {
 		r.count(ctx)
 		err = r.unknown(late.cause)
 	}
-	if err != nil {
+	r.tellReserved(ctx, now, err)
+	return now.answer, now.next.call, err
+}
+
+// judge is what the stored record means for this run: it ends it, or says how the record is to be held.
+func (r *run) judge(tx port.Tx, now *reserved) error {
+	r.held = r.stored
+	switch r.stored.Judge(now.reservation, tx.Now()) {
+	case idempotency.Reused:
+		return idempotency.ErrKeyReused
+	case idempotency.Busy:
+		return idempotency.ErrInProgress.After(r.stored.RetryIn(tx.Now(), r.config.Lease))
+	case idempotency.Done:
+		now.replayed = true
+		now.answer = Answer{Outcome: r.stored.Outcome, Replayed: r.stored.Token != now.reservation.Token}
+	case idempotency.Vacant:
+		now.takeover = r.stored.Status == idempotency.InProgress
+		if r.doubt { // the old token may still stand in a commit under way
+			now.reservation.Token = idempotency.NewToken()
+		}
+		r.held, now.fence = r.stored.TakenBy(now.reservation, tx.Now(), r.config.Lease), true
+	case idempotency.Mine:
+		if r.doubt { // a commit of its own that is still under way may end this execution: the fence finds out
+			r.held, now.fence = r.stored.Renewed(tx.Now(), r.config.Lease), true
+		}
+	}
+	return nil
+}
+
+// execute has the use case prepare. The record is touched last, as by a completion: so the two cannot wait for each
+// other.
+func (r *run) execute(ctx context.Context, tx port.Tx, now *reserved) (err error) {
+	if now.next, err = r.next(ctx, tx); err != nil {
+		return r.whose(ctx, tx, err)
+	}
+	switch {
+	case now.next.call == nil:
+		now.answer, err = r.settle(ctx, tx, now.next.result, now.next.created)
+		return err
+	case now.fence:
+		return tx.Records().Replace(ctx, r.stored, r.held)
+	default:
+		return nil
+	}
+}
+
+// tellReserved tells what the reservation's transaction has done, or why it has not.
+func (r *run) tellReserved(ctx context.Context, now reserved, err error) {
+	var happened []port.Happening
+	switch {
+	case err != nil:
 		happened = []port.Happening{port.Stopped}
+	case now.replayed:
+		happened = []port.Happening{port.Replayed}
+	default:
+		if now.takeover {
+			happened = append(happened, port.Takeover)
+		}
+		if now.next.note != "" {
+			happened = append(happened, now.next.note)
+		}
+		switch {
+		case now.next.call == nil:
+			happened = append(happened, port.Completed)
+		case !now.takeover:
+			happened = append(happened, port.Reserved)
+		}
 	}
 	for _, what := range happened {
-		r.tell(ctx, what, answer.Refusal, err)
+		r.tell(ctx, what, now.answer.Refusal, err)
 	}
-	return answer, call, err
 }
 
 // next lets the use case prepare. Its refusal is the outcome as long as nothing can have happened outside; after that it
@@ -239,7 +274,7 @@ func (r *run) unknown(cause error) error {
 // tell is called when a transaction or the call has ended.
 func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code, err error) {
 	switch {
-	case err == nil:
+	case err == nil, what == port.Called: // whatever the call's error is like, it is no transaction's
 	case errors.Is(err, idempotency.ErrLost) && !r.called:
 		return // another one was faster to a vacant record: this run had no lease to lose
 	case errors.Is(err, idempotency.ErrLost):
@@ -250,7 +285,7 @@ func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code,
 		what = port.Mismatch
 	case errors.Is(err, idempotency.ErrInProgress):
 		what = port.InProgress
-	case what != port.Called:
+	default:
 		what = port.Stopped
 	}
 	r.observer.Observe(ctx, port.Event{

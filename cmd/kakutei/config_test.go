@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contract is the table of CONTRACT.md, as far as its variables exist: names and defaults. Empty is empty.
+// contract is the table of docs/contract.md, as far as its variables exist: names and defaults. Empty is empty.
 var contract = map[string]string{
 	"KAKUTEI_LISTEN":                "127.0.0.1:8080",
 	"KAKUTEI_DATABASE_URL":          "sqlite:kakutei.db",

@@ -100,7 +100,8 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	}
 	ledger := &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()}
 	api := httpapi.New(httpapi.Config{
-		Till: till, Ledger: ledger, Desk: &oversight.Desk{Work: store}, Ready: store.Ready, Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice",
+		Till: till, Ledger: ledger, Desk: &oversight.Desk{Work: store}, Ready: store.Ready,
+		Auth: httpapi.DemoTokens{}, ExampleToken: exampleToken,
 		AnyHost: c.access.exposed == exposed, Logger: log,
 		Deadline: times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 	})

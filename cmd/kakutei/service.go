@@ -43,6 +43,7 @@ func (s *service) run(ctx, cut context.Context, started func()) error {
 	defer endLast()
 	var ending sync.WaitGroup
 	ending.Go(func() { s.last(lastly) })
+	new(newcomers).watch(s.server)
 	broken := make(chan error, 1)
 	go func() { broken <- s.server.Serve(s.listener) }()
 	started()

@@ -194,6 +194,20 @@ func TestAShortGraceIsEnoughWhenNothingRuns(t *testing.T) {
 	r.stop()
 }
 
+// Browsers and load balancers connect before they have anything to ask.
+func TestAConnectionThatHasAskedNothingHoldsNobodyUp(t *testing.T) {
+	r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_SHUTDOWN_GRACE": "2s"})
+	for _, begun := range []string{"", "GET /heal"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.base, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		_, err = c.Write([]byte(begun))
+		require.NoError(t, err)
+	}
+	r.get("/healthz") // the service has taken the connections that came before this one
+	r.stop()
+}
+
 func TestNothingOfAServiceIsLeftWhenItHasEnded(t *testing.T) {
 	onEachStore(t, func(t *testing.T, url string) {
 		r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": url, "KAKUTEI_SWEEP_INTERVAL": "1ms"})

@@ -3,6 +3,7 @@
 package order
 
 import (
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,8 +25,8 @@ var (
 	ErrPaymentInProgress = fault.New("payment_in_progress", fault.SameKey,
 		"the order is being paid, or busy for the moment; its payment is not decided yet")
 	// ErrOtherAttempt says that a provider's answer is for an attempt that does not run any more: an accident, never an
-	// outcome.
-	ErrOtherAttempt = fault.New("payment_in_progress", fault.SameKey, "this attempt does not run any more")
+	// outcome, and no client's business.
+	ErrOtherAttempt = errors.New("order: this attempt does not run any more")
 )
 
 // ID names an order: a UUID in its canonical lower-case text.

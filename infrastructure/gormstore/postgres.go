@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -85,6 +86,8 @@ type postgresLink struct {
 func (l *postgresLink) now() time.Time { return l.clock }
 
 func (l *postgresLink) exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	broken, err := l.send(ctx, writes, question, each, false)
 	switch {
 	case err == nil:
@@ -100,6 +103,8 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 	if !l.begun && len(writes) == 0 {
 		return nil
 	}
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	broken, err := l.send(ctx, writes, nil, nil, true)
 	switch {
 	case err == nil:
@@ -112,6 +117,12 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 	}
 }
 
+// bounded gives up on a server that keeps no time limit: it is stalled, or a new connection's statement is being prepared,
+// which comes before BEGIN and its settings.
+func (l *postgresLink) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, twice(twice(l.lockTimeout)))
+}
+
 // send makes one round trip. broken tells that the error is the connection's, or may be: what was sent may or may not
 // have been done.
 func (l *postgresLink) send(
@@ -120,7 +131,7 @@ func (l *postgresLink) send(
 	batch := &pgx.Batch{}
 	if !l.begun {
 		batch.Queue(l.begin)
-		batch.Queue(postgresSettings, milliseconds(l.rowWait), milliseconds(2*l.lockTimeout))
+		batch.Queue(postgresSettings, milliseconds(l.rowWait), milliseconds(twice(l.lockTimeout)))
 	}
 	for _, w := range writes {
 		batch.Queue(w.guarded(), w.args...)
@@ -207,7 +218,17 @@ func (l *postgresLink) end() {
 	}
 }
 
-func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+// milliseconds is a setting of the server's, which has 32 bits for it.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(min(max(1, d.Milliseconds()), math.MaxInt32), 10)
+}
+
+func twice(d time.Duration) time.Duration {
+	if d > math.MaxInt64/2 {
+		return d
+	}
+	return 2 * d
+}
 
 const (
 	divisionByZero      = "22012"

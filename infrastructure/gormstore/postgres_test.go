@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
+	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/order"
 	"kakutei/infrastructure/gormstore"
@@ -42,7 +43,8 @@ func storm(t *testing.T, s storetest.Shop, n int, ids ...order.ID) (unexpected [
 }
 
 func isDuplicate(err error) bool {
-	return errors.Is(err, idempotency.ErrInProgress) || errors.Is(err, order.ErrPaymentInProgress)
+	told, _ := fault.From(err)
+	return told != nil && (told.Is(idempotency.ErrInProgress) || told.Is(order.ErrPaymentInProgress))
 }
 
 func placed(t *testing.T, s storetest.Shop, n int) (ids []order.ID) {
@@ -314,5 +316,35 @@ func TestConstraintsStateTheInvariants(t *testing.T) {
 				assert.Regexp(t, `(?i)constraint|cast|uuid`, err.Error(), what)
 			}
 		})
+	}
+}
+
+// A connection that dies under a reading transaction costs another one, not an unknown commit: there is none.
+func TestAReadIsNeverInDoubt(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	s := d.Open(t, 4)
+	for range 20 {
+		err := s.Read(t.Context(), func(tx port.Tx) error {
+			_, err := tx.Records().Find(t.Context(), idempotency.Scope{Operation: "o", Actor: "a", Key: "k"})
+			d.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			if errors.Is(err, idempotency.ErrNotFound) {
+				return nil
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+}
+
+// A time limit may be as long as a duration can be: the server's settings have 32 bits.
+func TestAnyLockTimeoutIsServed(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	for _, timeout := range []time.Duration{300 * time.Hour, 2_540_400 * time.Hour} {
+		c := gormstore.Config{URL: d.URL, Pool: 2, LockTimeout: timeout}
+		s, err := gormstore.Open(t.Context(), c)
+		require.NoError(t, err)
+		require.NoError(t, s.Ready(t.Context()), timeout)
+		require.NoError(t, s.Close())
 	}
 }

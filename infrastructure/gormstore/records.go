@@ -7,7 +7,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"kakutei/application/port"
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 )
@@ -76,14 +75,14 @@ func (r records) Reserve(
 	if r.sql.db.Name() == "sqlite" {
 		return r.reserveAlone(ctx, n, lease)
 	}
-	q, err := r.sql.raw(reservePostgres, map[string]any{
+	q := r.sql.raw(reservePostgres, map[string]any{
 		"operation": string(n.Operation), "actor": n.Actor, "key": string(n.Key),
 		"fingerprint": string(idempotency.FingerprintOf(n.Scope, n.Request)), "token": string(n.Token),
 		"lease": lease.Microseconds(), "request": []byte(n.Request),
 	})
 	for range tries {
 		var stands recordRow
-		err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(stands.columns()...) })
+		err := r.ask(ctx, q, func(answer row) error { return answer.Scan(stands.columns()...) })
 		switch {
 		case errors.Is(err, errBusy):
 			return idempotency.Record{}, idempotency.ErrInProgress.Because(err)
@@ -93,7 +92,7 @@ func (r records) Reserve(
 			return stands.record(), nil
 		}
 	}
-	return idempotency.Record{}, port.ErrUnavailable.Because(errors.New("the record comes and goes"))
+	return idempotency.Record{}, idempotency.ErrInProgress.Because(errors.New("the record comes and goes"))
 }
 
 // reserveAlone is for a store whose writing transactions have no company: what it does not find, nobody inserts before
@@ -106,35 +105,35 @@ func (r records) reserveAlone(
 		return stands, err
 	}
 	opened := n.Opened(r.Now(), lease)
-	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
-		row := recordRowOf(opened)
-		return db.Create(&row)
-	})
-	return opened, r.later(write{statement: insert, busy: idempotency.ErrInProgress}, err)
+	row := recordRowOf(opened)
+	insert := r.sql.build(func(db *gorm.DB) *gorm.DB { return db.Create(&row) })
+	return opened, r.later(write{statement: insert, busy: idempotency.ErrInProgress})
 }
 
 // Replace implements idempotency.Repository.
 func (r records) Replace(_ context.Context, old, next idempotency.Record) error {
-	update, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	update := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&recordRow{}).Select(replaceable).
 			Where(ofScope+" AND token = @token AND status = @status", scoped(old.Scope, map[string]any{
 				"token": string(old.Token), "status": string(old.Status),
 			})).Updates(recordRowOf(next))
 	})
-	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress}, err)
+	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress})
 }
 
 // Find implements idempotency.Repository.
 func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
-	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&recordRow{}).Select(recordColumns).Where(ofScope, scoped(s, nil)).Find(&[]recordRow{})
 	})
 	var found recordRow
-	err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(found.columns()...) })
-	if err == nil && found.Operation == "" {
-		err = idempotency.ErrNotFound
+	if err := r.ask(ctx, q, func(answer row) error { return answer.Scan(found.columns()...) }); err != nil {
+		return idempotency.Record{}, err
 	}
-	return found.record(), err
+	if found.Operation == "" {
+		return idempotency.Record{}, idempotency.ErrNotFound
+	}
+	return found.record(), nil
 }
 
 // The dialects name the row they delete each in its own way; in SQLite nobody else holds one.
@@ -155,9 +154,8 @@ func (r records) Sweep(ctx context.Context, limit int) (int, error) {
 	if r.sql.db.Name() == "sqlite" {
 		text, named["now"] = sweepSQLite, instant{r.Now()}
 	}
-	q, err := r.sql.raw(text, named)
 	swept := 0
-	err = r.ask(ctx, q, err, func(row) error { swept++; return nil })
+	err := r.ask(ctx, r.sql.raw(text, named), func(row) error { swept++; return nil })
 	return swept, err
 }
 

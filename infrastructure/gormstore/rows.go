@@ -32,6 +32,9 @@ func (i *instant) Scan(src any) error {
 	default:
 		return fmt.Errorf("gormstore: %T is no time", src)
 	}
+	if y := i.Year(); y < 0 || y > 9999 { // RFC 3339 cannot write it
+		return fmt.Errorf("gormstore: a time in the year %d", y)
+	}
 	return nil
 }
 

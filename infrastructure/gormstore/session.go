@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"kakutei/application/port"
@@ -16,7 +17,7 @@ type link interface {
 	// exchange sends the writes and then the question, if there is one, and hands over its rows. It begins the
 	// transaction when that has not been done.
 	exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error
-	// commit sends the writes and COMMIT. Error: errCommitUnknown when nobody knows whether it was applied.
+	// commit sends the writes and COMMIT. Error: port.ErrCommitUnknown when nobody knows whether it was applied.
 	commit(ctx context.Context, writes []write) error
 	// now is the store's time at the first exchange.
 	now() time.Time
@@ -32,11 +33,14 @@ type session struct {
 	ctx    context.Context //nolint:containedctx // the transaction's own, for Now, which takes none
 	sql    builder
 	link   link
+	reads  bool // only
 	writes []write
 	failed error // the first error of the database: after it nothing may be committed
 }
 
 var _ port.Tx = (*session)(nil)
+
+var errReads = errors.New("gormstore: a reading transaction writes nothing")
 
 // Now brings the store's time, with an exchange of its own if it is the first thing that is asked.
 func (s *session) Now() time.Time {
@@ -59,18 +63,21 @@ func (s *session) Journal() journal.Repository { return entries{s} }
 func (s *session) Audit() port.AuditLog { return auditLog{s} }
 
 // later keeps a write for the next exchange. Its error comes then.
-func (s *session) later(w write, err error) error {
-	if err != nil {
-		return s.fail(err)
+func (s *session) later(w write) error {
+	if s.reads {
+		return s.fail(errReads)
+	}
+	if w.err != nil {
+		return s.fail(w.err)
 	}
 	s.writes = append(s.writes, w)
 	return nil
 }
 
 // ask sends what waits and then the question.
-func (s *session) ask(ctx context.Context, question statement, err error, each func(row) error) error {
-	if err != nil {
-		return s.fail(err)
+func (s *session) ask(ctx context.Context, question statement, each func(row) error) error {
+	if question.err != nil {
+		return s.fail(question.err)
 	}
 	if s.failed != nil {
 		return s.failed

@@ -95,12 +95,18 @@ func (l *sqliteLink) exchange(ctx context.Context, writes []write, question *sta
 	return sqliteFault(l.read(ctx, *question, each))
 }
 
+// start begins the transaction. An interrupted BEGIN may have begun it all the same: such a connection is not used again.
 func (l *sqliteLink) start(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, l.beginBy)
 	defer cancel()
 	_, err := l.conn.ExecContext(ctx, l.begin)
+	if err != nil {
+		l.discard()
+	}
 	return err
 }
+
+func (l *sqliteLink) discard() { _ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
 func (l *sqliteLink) write(ctx context.Context, w write) error {
 	if w.each != nil {
@@ -176,7 +182,7 @@ func (l *sqliteLink) end() {
 		defer cancel()
 		// SQLite undoes some failed transactions by itself and then says that none is active.
 		if _, err := l.conn.ExecContext(ctx, "ROLLBACK"); err != nil && sqliteCode(err) != sqlite3.SQLITE_ERROR {
-			_ = l.conn.Raw(func(any) error { return driver.ErrBadConn })
+			l.discard()
 		}
 	}
 	_ = l.conn.Close()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kakutei/application/port"
+	"kakutei/domain/fault"
 )
 
 // Config says which database, and how much of it.
@@ -111,12 +112,15 @@ func (s *Store) transact(ctx context.Context, wait port.Wait, readOnly bool, fn 
 		return err
 	}
 	defer l.end()
-	tx := &session{ctx: ctx, sql: s.sql, link: l}
+	tx := &session{ctx: ctx, sql: s.sql, link: l, reads: readOnly}
 	if err := fn(tx); err != nil {
 		if errors.Is(tx.failed, errAgain) { // whatever fn made of it
 			return tx.failed
 		}
 		return err
+	}
+	if readOnly { // there is nothing to commit, and so no commit whose answer could be lost
+		return tx.failed
 	}
 	return tx.commit(ctx)
 }
@@ -133,9 +137,10 @@ func pause(ctx context.Context, try int) bool {
 	}
 }
 
-// known turns what only this package knows into the port's error.
+// known turns what only this package knows into the port's error. A wait that a repository has named keeps its name.
 func known(err error) error {
-	if errors.Is(err, errAgain) || errors.Is(err, errBusy) {
+	_, isNamed := fault.From(err)
+	if errors.Is(err, errAgain) || errors.Is(err, errBusy) && !isNamed {
 		return port.ErrUnavailable.Because(err)
 	}
 	return err

@@ -29,7 +29,7 @@ var confirming = []check{
 			assert.Equal(t, string(answers[0].Document), string(a.Document))
 		}
 		for _, err := range refused {
-			require.ErrorIs(t, err, idempotency.ErrInProgress)
+			told(t, err, idempotency.ErrInProgress)
 		}
 		again, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
 		require.NoError(t, err)
@@ -51,7 +51,7 @@ var confirming = []check{
 			assert.JSONEq(t, string(answers[0].Document), string(a.Document))
 		}
 		for _, err := range refused {
-			require.ErrorIs(t, err, order.ErrPaymentInProgress)
+			told(t, err, order.ErrPaymentInProgress)
 		}
 	}},
 	// C19: duplicates neither wait for the provider nor take the room of others.
@@ -63,10 +63,10 @@ var confirming = []check{
 		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(id, "k"))
 		assert.Empty(t, answers)
 		for _, err := range refused {
-			require.ErrorIs(t, err, idempotency.ErrInProgress)
+			told(t, err, idempotency.ErrInProgress)
 		}
 		_, err := there.ConfirmPayment(t.Context(), Payment(id, "another key"))
-		require.ErrorIs(t, err, order.ErrPaymentInProgress)
+		told(t, err, order.ErrPaymentInProgress)
 		_, err = there.ConfirmPayment(t.Context(), Payment(other, "other"))
 		require.NoError(t, err)
 
@@ -193,7 +193,7 @@ var confirming = []check{
 		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(other, "k"))
 		require.NotEmpty(t, answers)
 		for _, err := range refused {
-			require.ErrorIs(t, err, idempotency.ErrInProgress)
+			told(t, err, idempotency.ErrInProgress)
 		}
 		assert.Equal(t, 2, provider.Charges())
 		assert.Equal(t, order.Paid, orderIn(t, s.Work, other).Status)
@@ -213,7 +213,7 @@ var confirming = []check{
 			return tx.Orders().Save(t.Context(), o)
 		})
 		_, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
-		require.ErrorIs(t, err, s.busy(order.ErrPaymentInProgress))
+		told(t, err, s.busy(order.ErrPaymentInProgress))
 		release()
 		answer, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
 		require.NoError(t, err)

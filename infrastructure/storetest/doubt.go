@@ -42,7 +42,7 @@ var doubt = []check{
 
 			if fate == Undone { // in doubt the lease is left to run out
 				_, err = there.ConfirmPayment(t.Context(), request)
-				require.ErrorIs(t, err, idempotency.ErrInProgress)
+				told(t, err, idempotency.ErrInProgress)
 				leaseEnds(t, s, request)
 			}
 			answer, err := there.ConfirmPayment(t.Context(), request)

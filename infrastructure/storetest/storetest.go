@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
+	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/order"
 )
@@ -69,6 +70,15 @@ func (s Opened) busy(named error) error {
 		return port.ErrUnavailable
 	}
 	return named
+}
+
+// told checks what a client is told: the outermost fault of an error counts, not what lies behind it.
+func told(t *testing.T, err, want error, about ...any) {
+	t.Helper()
+	says, ok := fault.From(err)
+	require.True(t, ok, "%v is no fault", err)
+	expected, _ := fault.From(want)
+	require.Equal(t, expected.Code(), says.Code(), about...)
 }
 
 // either is one of the two units of work, turn by turn.

@@ -63,7 +63,7 @@ var waits = []check{
 			},
 		} {
 			started := time.Now()
-			require.ErrorIs(t, s.Beside.Do(t.Context(), port.Briefly, lock), s.busy(order.ErrPaymentInProgress), name)
+			told(t, s.Beside.Do(t.Context(), port.Briefly, lock), s.busy(order.ErrPaymentInProgress), name)
 			if !s.OneAtATime {
 				assert.Less(t, time.Since(started), s.LockTimeout*6/10, name)
 			}
@@ -78,7 +78,7 @@ var waits = []check{
 			_, err := tx.Orders().Lock(t.Context(), o.State().ID, alice)
 			return err
 		})
-		require.ErrorIs(t, err, s.busy(order.ErrPaymentInProgress))
+		told(t, err, s.busy(order.ErrPaymentInProgress))
 		assert.GreaterOrEqual(t, time.Since(started), s.LockTimeout*9/10)
 		release()
 	}},
@@ -153,7 +153,7 @@ var waits = []check{
 		first, second := reservation("k"), reservation("k")
 		release := hold(t, s.Work, reserving(t, first))
 		err := s.Beside.Do(t.Context(), port.Briefly, reserving(t, second))
-		require.ErrorIs(t, err, s.busy(idempotency.ErrInProgress))
+		told(t, err, s.busy(idempotency.ErrInProgress))
 		release()
 		assert.Equal(t, first.Token, reserved(t, s.Beside, second).Token)
 	}},

@@ -11,7 +11,7 @@ import (
 
 // wrong is one thing that can be wrong with a request, as a change to a right one, and its answer.
 type wrong struct {
-	check  string // as CONTRACT.md, General, Order of checks counts them
+	check  string // as docs/contract.md, General, Order of checks counts them
 	name   string
 	status int
 	code   string

@@ -18,7 +18,7 @@ import (
 	"kakutei/interfaces/httpapi"
 )
 
-// published is the table of CONTRACT.md, Problems.
+// published is the table of docs/contract.md, Problems.
 var published = []struct {
 	code   fault.Code
 	status int
@@ -86,7 +86,7 @@ func TestTheFaultsOfTheInnerLayersArePublishedWithTheirAdvice(t *testing.T) {
 		advice[p.code] = p.retry
 	}
 	for _, f := range []*fault.Fault{
-		order.ErrNotFound, order.ErrAmountMismatch, order.ErrInvalidState, order.ErrPaymentInProgress, order.ErrOtherAttempt,
+		order.ErrNotFound, order.ErrAmountMismatch, order.ErrInvalidState, order.ErrPaymentInProgress,
 		payment.ErrDeclined, idempotency.ErrInProgress, idempotency.ErrKeyReused, idempotency.ErrOutcomeUnknown,
 		idempotency.ErrNotFound, port.ErrUnavailable, fault.Invalid(), httpapi.ErrUnauthenticated,
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"kakutei/application/checkout"
 	"kakutei/application/idempotent"
+	"kakutei/application/port"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/money"
 	"kakutei/domain/order"
@@ -34,7 +35,7 @@ type command struct {
 // operation reads the command's members and has the use case answer.
 type operation func(ctx context.Context, in command) (idempotent.Answer, error)
 
-// post makes the checks 2 to 7 of CONTRACT.md, General, in their order, and sends the operation's answer. success is
+// post makes the checks 2 to 7 of docs/contract.md, General, in their order, and sends the operation's answer. success is
 // the status of one that is no refusal.
 func (s *Server) post(success int, run operation) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -74,6 +75,14 @@ func requiredKey(c echo.Context) (idempotency.Key, error) {
 
 // sendAnswer sends the outcome as it is on record.
 func sendAnswer(c echo.Context, success int, answer idempotent.Answer) error {
+	status, mediaType := success, typeJSON
+	if answer.Refusal != "" {
+		var err error
+		if status, err = statusOf(answer.Refusal, answer.Document); err != nil {
+			return port.ErrUnavailable.Because(err) // no version of this service has stored that
+		}
+		mediaType = typeProblem
+	}
 	header := c.Response().Header()
 	if answer.Replayed {
 		header.Set(headerReplayed, "true")
@@ -81,14 +90,7 @@ func sendAnswer(c echo.Context, success int, answer idempotent.Answer) error {
 	if answer.Created != "" {
 		header.Set(echo.HeaderLocation, pathOrders+"/"+answer.Created)
 	}
-	if answer.Refusal == "" {
-		return send(c, success, typeJSON, answer.Document)
-	}
-	status, err := statusOf(answer.Refusal, answer.Document)
-	if err != nil {
-		return err
-	}
-	return send(c, status, typeProblem, answer.Document)
+	return send(c, status, mediaType, answer.Document)
 }
 
 func (s *Server) placeOrder(ctx context.Context, in command) (idempotent.Answer, error) {

@@ -13,6 +13,7 @@ import (
 
 	"kakutei/application/port"
 	"kakutei/domain/fault"
+	"kakutei/domain/idempotency"
 )
 
 var (
@@ -58,6 +59,8 @@ func faultOf(err error) *fault.Fault {
 		return errNoMethod
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return port.ErrUnavailable.Because(err)
+	case errors.Is(err, port.ErrCommitUnknown):
+		return idempotency.ErrOutcomeUnknown.Because(err)
 	default:
 		return errInternal.Because(err)
 	}

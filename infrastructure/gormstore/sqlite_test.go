@@ -1,0 +1,74 @@
+package gormstore_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+	"kakutei/domain/order"
+	"kakutei/infrastructure/gormstore/gormtest"
+	"kakutei/infrastructure/storetest"
+)
+
+// An interrupted BEGIN may have begun a transaction all the same: the connection must not come back with it open.
+func TestAnInterruptedBeginLeavesTheWriterUsable(t *testing.T) {
+	s := gormtest.SQLite(t).Open(t, 2)
+	scope := idempotency.Scope{Operation: "o", Actor: "a", Key: "k"}
+	look := func(ctx context.Context) error {
+		return s.Do(ctx, port.Briefly, func(tx port.Tx) error {
+			_, err := tx.Records().Find(ctx, scope)
+			return err
+		})
+	}
+	for i := range 20_000 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%120)*time.Microsecond)
+		_ = look(ctx)
+		cancel()
+	}
+	require.ErrorIs(t, look(t.Context()), idempotency.ErrNotFound)
+}
+
+// C83: one writer at a time is a queue, not an error.
+func TestFiftyOrdersAtOnceArePaidOnSQLite(t *testing.T) {
+	p := storetest.NewProvider()
+	s := storetest.OpenShop(gormtest.SQLite(t).Open(t, 16), p)
+	ids := placed(t, s, 50)
+	var paying sync.WaitGroup
+	for _, id := range ids {
+		paying.Go(func() {
+			_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "pay-"+string(id)))
+			assert.NoError(t, err)
+		})
+	}
+	paying.Wait()
+	assert.Equal(t, 50, p.Charges())
+}
+
+// A wait for the file ends with its time, and what waited can be asked again.
+func TestAFileThatAnotherProgramHoldsIsUnavailableInTime(t *testing.T) {
+	d := gormtest.SQLite(t)
+	s := storetest.OpenShop(d.Open(t, 2), storetest.NewProvider())
+	id := placed(t, s, 1)[0]
+	holder, err := d.SQL(t).Conn(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, holder.Close()) }()
+	_, err = holder.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(t, err)
+	began := time.Now()
+	_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+	require.ErrorIs(t, err, port.ErrUnavailable)
+	assert.Less(t, time.Since(began), 3*gormtest.LockTimeout)
+	view, err := s.Order(t.Context(), string(id), "alice")
+	require.NoError(t, err, "reading goes on")
+	assert.Equal(t, order.Placed, view.Status)
+	_, err = holder.ExecContext(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+	_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+	require.NoError(t, err)
+}
