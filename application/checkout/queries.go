@@ -27,7 +27,7 @@ func (t *Till) Order(ctx context.Context, id, customer string) (view OrderView, 
 	return view, err
 }
 
-// OutcomeView is what is known of a request, as published (CONTRACT.md, Outcome look-up).
+// OutcomeView is what is known of a request, as published (docs/contract.md, Outcome look-up).
 type OutcomeView struct {
 	Operation      idempotency.Operation `json:"operation"`
 	IdempotencyKey idempotency.Key       `json:"idempotencyKey"`

@@ -6,7 +6,7 @@ import (
 	"kakutei/domain/order"
 )
 
-// OrderView is an order as published (CONTRACT.md, Orders). Amounts count minor units.
+// OrderView is an order as published (docs/contract.md, Orders). Amounts count minor units.
 type OrderView struct {
 	OrderID      order.ID     `json:"orderId"`
 	CustomerID   string       `json:"customerId"`

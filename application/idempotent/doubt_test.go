@@ -171,9 +171,10 @@ func TestAHolderInDoubtRenewsItsRecordBeforeItCalls(t *testing.T) {
 		var leases []time.Time
 		o := operation{
 			prepare: func(context.Context, port.Tx) error { d.clock.Pass(time.Second); return nil },
-			call: func(context.Context) error {
-				leases = append(leases, d.record(t).LeaseEnds)
-				return nil
+			call: func(ctx context.Context) error {
+				r, err := storetest.RecordIn(ctx, d.work, intent.Scope)
+				leases = append(leases, r.LeaseEnds)
+				return err
 			},
 		}
 		begun := d.clock.Now()

@@ -76,6 +76,16 @@ func TestTheRealProgram(t *testing.T) {
 		})
 	}
 
+	t.Run("reads a posting request and prints its key", func(t *testing.T) {
+		c := exec.CommandContext(t.Context(), path, "posting-key")
+		c.Stdin = strings.NewReader(`{"companyId":"company-uuid","sourceDocumentType":"opening_balance",` +
+			`"sourceDocumentId":"ob-2025","serviceDate":"2025-01-01","total":5000000}`)
+		said, err := c.Output()
+		require.NoError(t, err)
+		assert.Equal(t, "company-uuid|opening_balance|ob-2025|0|2025-01-01|5000000\n"+
+			"0c674b33687c887784900f1a0be8ad56c763b61f06584c2a9fb6a72d712e82d3\n", string(said))
+	})
+
 	t.Run("ends at the second signal", func(t *testing.T) {
 		c, r := started(t, path)
 		answer := slowPayment(r, "pm_slow_9000")

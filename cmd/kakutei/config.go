@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The variables of CONTRACT.md, by what they are about. A command reads those that it needs.
+// The variables of docs/contract.md, by what they are about. A command reads those that it needs.
 
 // storeConfig says where the data is.
 type storeConfig struct {

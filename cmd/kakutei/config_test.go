@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contract is the table of CONTRACT.md, as far as its variables exist: names and defaults. Empty is empty.
+// contract is the table of docs/contract.md, as far as its variables exist: names and defaults. Empty is empty.
 var contract = map[string]string{
 	"KAKUTEI_LISTEN":                "127.0.0.1:8080",
 	"KAKUTEI_DATABASE_URL":          "sqlite:kakutei.db",
@@ -25,10 +25,13 @@ var contract = map[string]string{
 	"KAKUTEI_SIMULATOR_BOOK":        "store",
 	"KAKUTEI_LEASE":                 "30s",
 	"KAKUTEI_RETENTION":             "24h",
+	"KAKUTEI_AUDIT_RETENTION":       "8760h",
 	"KAKUTEI_SWEEP_INTERVAL":        "1m",
 	"KAKUTEI_RECOVERY_INTERVAL":     "10s",
 	"KAKUTEI_RECONCILE_INTERVAL":    "0",
 	"KAKUTEI_SHUTDOWN_GRACE":        "15s",
+	"KAKUTEI_COMPANY_ID":            "shop",
+	"KAKUTEI_TIME_ZONE":             "Asia/Tokyo",
 	"KAKUTEI_LOG_FORMAT":            "", // text on a terminal, else json
 	"KAKUTEI_LOG_LEVEL":             "info",
 }
@@ -78,12 +81,19 @@ func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
 		"KAKUTEI_SIMULATOR_BOOK":        {"sqlite:book.db", "memory", "none"},
 		"KAKUTEI_LEASE":                 {"0", "-30s", "long", "10s", "9.999s"}, // the gateway timeout is 10s
 		"KAKUTEI_RETENTION":             {"0", "-24h", "1d"},
+		"KAKUTEI_AUDIT_RETENTION":       {"0", "-8760h", "1y", "8760"},
 		"KAKUTEI_SWEEP_INTERVAL":        {"-1m", "1", "never"},
 		"KAKUTEI_RECOVERY_INTERVAL":     {"-10s", "10", "never"},
 		"KAKUTEI_RECONCILE_INTERVAL":    {"-1h", "1", "daily"},
 		"KAKUTEI_SHUTDOWN_GRACE":        {"0", "-15s", "15"},
-		"KAKUTEI_LOG_FORMAT":            {"xml", "JSON"},
-		"KAKUTEI_LOG_LEVEL":             {"loud", "0", "INFO"},
+		"KAKUTEI_COMPANY_ID": {
+			"a|b", "alice@shop", "my shop", " shop", "shop\n", "shop\x00", "会社", strings.Repeat("c", 129),
+		},
+		"KAKUTEI_TIME_ZONE": {
+			"Tokyo", "Asia/Nowhere", "JST", "+09:00", "UTC+9", "Local", " Asia/Tokyo", "../Asia/Tokyo", "/etc/localtime",
+		},
+		"KAKUTEI_LOG_FORMAT": {"xml", "JSON"},
+		"KAKUTEI_LOG_LEVEL":  {"loud", "0", "INFO"},
 	}
 	require.Len(t, bad, len(contract), "every variable can have a bad value")
 	for name, values := range bad {
@@ -105,16 +115,19 @@ func TestAGoodValueIsTaken(t *testing.T) {
 		"KAKUTEI_DATABASE_URL": {
 			"memory:", "sqlite:shop.db", "sqlite:/var/lib/shop.db", "postgres://db/shop", "postgresql://me:pw@db:5432/shop",
 		},
-		"KAKUTEI_DB_POOL":        {"1", "100"},
-		"KAKUTEI_LOCK_TIMEOUT":   {"1ns", "8760h"},
-		"KAKUTEI_DEMO_EXPOSED":   {"yes"},
-		"KAKUTEI_GATEWAY":        {"http://provider:8081", "https://provider/v1"},
-		"KAKUTEI_GATEWAY_TOKEN":  {"s3cret"},
-		"KAKUTEI_SIMULATOR_BOOK": {"memory:"},
-		"KAKUTEI_LEASE":          {"10001ms"},
-		"KAKUTEI_SWEEP_INTERVAL": {"0", "0s"},
-		"KAKUTEI_LOG_FORMAT":     {"text", "json"},
-		"KAKUTEI_LOG_LEVEL":      {"debug", "warn", "error"},
+		"KAKUTEI_DB_POOL":         {"1", "100"},
+		"KAKUTEI_LOCK_TIMEOUT":    {"1ns", "8760h"},
+		"KAKUTEI_DEMO_EXPOSED":    {"yes"},
+		"KAKUTEI_GATEWAY":         {"http://provider:8081", "https://provider/v1"},
+		"KAKUTEI_GATEWAY_TOKEN":   {"s3cret"},
+		"KAKUTEI_SIMULATOR_BOOK":  {"memory:"},
+		"KAKUTEI_LEASE":           {"10001ms"},
+		"KAKUTEI_SWEEP_INTERVAL":  {"0", "0s"},
+		"KAKUTEI_AUDIT_RETENTION": {"1ns", "876000h"},
+		"KAKUTEI_COMPANY_ID":      {"0", "Shop_1/x", "!#$%&'()*+,-./:;<=>?[]^_`{}~", strings.Repeat("c", 128)},
+		"KAKUTEI_TIME_ZONE":       {"UTC", "Etc/GMT+12", "America/Argentina/Buenos_Aires", "Pacific/Kiritimati"},
+		"KAKUTEI_LOG_FORMAT":      {"text", "json"},
+		"KAKUTEI_LOG_LEVEL":       {"debug", "warn", "error"},
 	}
 	for name, values := range good {
 		for _, value := range values {
@@ -136,6 +149,9 @@ func TestAnEmptyValueIsTheDefault(t *testing.T) {
 	assert.Equal(t, "sqlite:kakutei.db", c.store.url)
 	assert.Equal(t, 16, c.store.pool)
 	assert.Equal(t, 30*time.Second, c.work.lease)
+	assert.Equal(t, 365*24*time.Hour, c.work.auditFor)
+	assert.Equal(t, "shop", c.books.company)
+	assert.Equal(t, "Asia/Tokyo", c.books.zone.String())
 	assert.Empty(t, c.gateway.token)
 }
 

@@ -38,10 +38,15 @@ func alone(t *testing.T, env map[string]string, args ...string) called {
 }
 
 func callIn(ctx context.Context, env map[string]string, args ...string) called {
+	return callReading(ctx, strings.NewReader(""), env, args...)
+}
+
+// callReading runs the program with something on its stdin.
+func callReading(ctx context.Context, stdin io.Reader, env map[string]string, args ...string) called {
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, program{
 		args: args, env: func(name string) string { return env[name] },
-		stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		stdin: stdin, stdout: &stdout, stderr: &stderr,
 		notify: func(chan<- os.Signal) {},
 	})
 	return called{code, stdout.String(), stderr.String()}
@@ -122,12 +127,16 @@ type answered struct {
 
 // send is one request of alice's, on a connection of its own. It does not fail the test, so that it may run beside it.
 func (r *running) send(method, path, key, body string) (answered, error) {
+	return r.sendAs("demo-alice", method, path, key, body)
+}
+
+func (r *running) sendAs(token, method, path, key, body string) (answered, error) {
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.base+path, strings.NewReader(body))
 	if err != nil {
 		return answered{}, err
 	}
 	req.Close = true
-	req.Header.Set("Authorization", "Bearer demo-alice")
+	req.Header.Set("Authorization", "Bearer "+token)
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Idempotency-Key", key)

@@ -125,7 +125,7 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	}
 	api := httpapi.New(httpapi.Config{
 		Till: inner.till, Ledger: inner.ledger, Desk: inner.desk, Ready: store.Ready,
-		Auth: httpapi.DemoTokens{}, ExampleToken: "demo-alice", AnyHost: c.access.exposed == exposed, Logger: log,
+		Auth: httpapi.DemoTokens{}, ExampleToken: exampleToken, AnyHost: c.access.exposed == exposed, Logger: log,
 		Deadline: inner.times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 	})
 	if c.access.exposed == exposed {

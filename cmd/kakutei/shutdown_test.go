@@ -115,7 +115,7 @@ func TestItSaysThatItIsNotReadyBeforeItClosesTheListener(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s := service{
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now),
-		grace: soon, log: slog.New(slog.DiscardHandler),
+		grace: soon, log: slog.New(slog.DiscardHandler), last: nothing,
 		unready: func() {
 			var c net.Conn
 			if c, dialled = net.Dial("tcp", listener.Addr().String()); dialled == nil {
@@ -152,11 +152,41 @@ func TestAListenerThatFailsEndsTheService(t *testing.T) {
 	s := service{
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now),
 		background: []func(context.Context){func(ctx context.Context) { <-ctx.Done(); close(background) }},
-		grace:      soon, log: slog.New(slog.DiscardHandler), unready: func() {},
+		grace:      soon, log: slog.New(slog.DiscardHandler), unready: func() {}, last: nothing,
 	}
 	err = s.run(t.Context(), t.Context(), func() { _ = listener.Close() })
 	require.ErrorContains(t, err, "the listener failed")
 	<-background
+}
+
+func nothing(context.Context) {}
+
+// What is told something until the end ends after those who tell it, and before the store.
+func TestWhatComesLastEndsAfterAllElse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	store := memory.New(time.Now)
+	ctx, stop := context.WithCancel(t.Context())
+	isOpen := func() bool { return store.Ready(t.Context()) == nil }
+	var ended []string
+	s := service{
+		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: store,
+		background: []func(context.Context){func(ctx context.Context) {
+			<-ctx.Done()
+			ended = append(ended, "background")
+		}},
+		last: func(ctx context.Context) {
+			<-ctx.Done()
+			ended = append(ended, "last")
+			if isOpen() {
+				ended = append(ended, "the store is open")
+			}
+		},
+		grace: soon, log: slog.New(slog.DiscardHandler), unready: func() {},
+	}
+	require.NoError(t, s.run(ctx, t.Context(), stop))
+	assert.Equal(t, []string{"background", "last", "the store is open"}, ended)
+	assert.False(t, isOpen())
 }
 
 func TestAShortGraceIsEnoughWhenNothingRuns(t *testing.T) {

@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
 	"kakutei/infrastructure/memory"
+	"kakutei/infrastructure/storetest"
 )
 
 // stumbling is a store whose first transaction panics and whose second one fails.
@@ -51,6 +54,36 @@ func TestTheSweeperOutlivesErrorsAndPanics(t *testing.T) {
 	<-ended
 	assert.Regexp(t, `sweeping expired records failed.*panic: a bug`, log.String())
 	assert.Regexp(t, `sweeping expired records failed.*gone for a moment`, log.String())
+}
+
+func TestTheSweeperDeletesWhatIsOlderThanTheAuditRetentionAlone(t *testing.T) {
+	clock := storetest.NewClock()
+	work := memory.New(clock.Now)
+	audited := func(n int) {
+		require.NoError(t, work.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+			var entries []port.AuditEntry
+			for range n {
+				entries = append(entries, port.AuditEntry{EventID: uuid.NewString(), At: tx.Now(), Kind: port.AuditTakeover})
+			}
+			return tx.Audit().Append(t.Context(), entries)
+		}))
+	}
+	audited(1500) // more than one transaction takes
+	clock.Pass(time.Hour)
+	audited(3)
+	clock.Pass(time.Hour)
+	s := sweeper{work: work, auditFor: 90 * time.Minute}
+	n, err := s.sweep(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1500, n)
+	s.auditFor = time.Hour
+	n, err = s.sweep(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, n, "one of that very age is kept")
+	clock.Pass(time.Microsecond)
+	n, err = s.sweep(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 3, n)
 }
 
 func TestASweeperThatIsOffNeverSweeps(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Code names a fault for programs. Codes are published (CONTRACT.md, Problems) and stored in records: none is ever
+// Code names a fault for programs. Codes are published (docs/contract.md, Problems) and stored in records: none is ever
 // renamed or removed.
 type Code string
 

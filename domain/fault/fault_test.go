@@ -114,7 +114,7 @@ func TestInvalidAsAWhole(t *testing.T) {
 	assert.Empty(t, fault.Invalid().Violations())
 }
 
-// The advice alone decides what goes on record (DESIGN.md §3, rule 3).
+// The advice alone decides what goes on record (docs/adr/0003).
 func TestExactlyTheFaultsThatAdviseANewKeyAreRefusals(t *testing.T) {
 	for advice, want := range map[fault.Advice]bool{
 		fault.NewKey: true, fault.SameKey: false, fault.AfterFix: false, fault.Never: false,

@@ -38,7 +38,7 @@ func comes(token idempotency.Token, r idempotency.Request) idempotency.Reservati
 	return idempotency.Reservation{Scope: scope, Request: r, Token: token}
 }
 
-// DESIGN.md §3, "The record's state machine", with the edges of each time.
+// docs/state-machine.md, with the edges of each time.
 func TestWhatARequestMayDoAboutTheRecord(t *testing.T) {
 	running := holder.Opened(opened, lease)
 	succeeded := running.Completed(success, completed, retention)

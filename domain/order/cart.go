@@ -8,7 +8,7 @@ import (
 	"kakutei/domain/money"
 )
 
-// Limits of a cart (CONTRACT.md, Orders).
+// Limits of a cart (docs/contract.md, Orders).
 const (
 	MaxLines     = 200
 	MaxQuantity  = 9999

@@ -15,7 +15,7 @@ import (
 	"kakutei/domain/order"
 )
 
-// most is the largest total and the largest unit price (CONTRACT.md, Orders).
+// most is the largest total and the largest unit price (docs/contract.md, Orders).
 const most = 9007199254740991
 
 func line(quantity, unitPrice int64) order.Line {

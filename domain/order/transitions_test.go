@@ -120,7 +120,7 @@ var (
 	nothingTo = outcome{}
 )
 
-// table is the whole state machine (DESIGN.md §4; CONTRACT.md, Orders).
+// table is the whole state machine (docs/state-machine.md; docs/contract.md, Orders).
 var table = map[state]map[string]outcome{
 	placed: {
 		"begin, same key":                   moves(order.PaymentPending),

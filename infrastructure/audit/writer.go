@@ -129,8 +129,10 @@ func (w *Writer) finish(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	if left := len(w.next()); left > 0 {
-		w.log.Error("audit entries were lost: the store could not be written", "entries", left)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if lost := len(w.waiting) + w.lost; lost > 0 {
+		w.log.Error("audit entries were lost: the store could not be written", "entries", lost)
 	}
 }
 
@@ -142,19 +144,28 @@ func (w *Writer) writeAll(ctx context.Context) bool {
 			w.reportLost()
 			return true
 		}
-		err := w.work.Do(ctx, port.Fully, func(tx port.Tx) error {
-			at := tx.Now()
-			for i := range entries {
-				entries[i].At = at
-			}
-			return tx.Audit().Append(ctx, entries)
-		})
-		if err != nil { // sent again, an entry is known by its event id
+		if err := w.write(ctx, entries); err != nil { // sent again, an entry is known by its event id
 			w.log.Warn("the audit log cannot be written", "error", err.Error(), "waiting", len(entries))
 			return false
 		}
 		w.written(len(entries))
 	}
+}
+
+// write never panics: what goes wrong with the audit log must not end the service.
+func (w *Writer) write(ctx context.Context, entries []port.AuditEntry) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	return w.work.Do(ctx, port.Fully, func(tx port.Tx) error {
+		at := tx.Now()
+		for i := range entries {
+			entries[i].At = at
+		}
+		return tx.Audit().Append(ctx, entries)
+	})
 }
 
 // next are the oldest entries, which stay until they are written.

@@ -34,7 +34,7 @@ type HTTPConfig struct {
 	Timeout time.Duration // of a whole call, from dialling to the answer's last byte
 }
 
-// HTTP is the payment provider behind CONTRACT.md's gateway protocol. Only a definite answer is an answer: whatever
+// HTTP is the payment provider behind docs/contract.md's gateway protocol. Only a definite answer is an answer: whatever
 // else comes back, or does not, is an error. A charge is sent once per call, to the configured address and no other.
 type HTTP struct {
 	charges   *url.URL

@@ -25,7 +25,7 @@ var (
 )
 
 // Simulator is a little payment provider with a book of its own. What it does with the money follows from the payment
-// method (CONTRACT.md, Orders). It books first and answers then: whatever delays, loses or fails an answer concerns the
+// method (docs/contract.md, Orders). It books first and answers then: whatever delays, loses or fails an answer concerns the
 // first call per gateway key, as its book says; later calls are answered from the book at once.
 type Simulator struct {
 	book  Book

@@ -40,9 +40,9 @@ func (r auditLog) Append(ctx context.Context, entries []port.AuditEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	add, err := r.sql.raw("UPDATE audit_head SET number = number + @count RETURNING number",
+	add := r.sql.raw("UPDATE audit_head SET number = number + @count RETURNING number",
 		map[string]any{"count": len(entries)})
-	last, err := r.number(ctx, add, err)
+	last, err := r.number(ctx, add)
 	if err != nil {
 		return err
 	}
@@ -54,24 +54,24 @@ func (r auditLog) Append(ctx context.Context, entries []port.AuditEntry) error {
 			Kind: string(e.Kind), Detail: e.Detail,
 		}
 	}
-	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	insert := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "event_id"}}, DoNothing: true}).Create(&rows)
 	})
-	return r.later(write{statement: insert}, err)
+	return r.later(write{statement: insert})
 }
 
 // After implements port.AuditLog.
 func (r auditLog) After(
 	ctx context.Context, number int64, kind port.AuditKind, limit int,
 ) (entries []port.AuditEntry, err error) {
-	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		db = db.Model(&auditRow{}).Select(auditColumns).Where("number > ?", number)
 		if kind != "" {
 			db = db.Where("kind = ?", string(kind))
 		}
 		return db.Order("number").Limit(limit).Find(&[]auditRow{})
 	})
-	err = r.ask(ctx, q, err, func(answer row) error {
+	err = r.ask(ctx, q, func(answer row) error {
 		var found auditRow
 		err := answer.Scan(found.columns()...)
 		entries = append(entries, found.entry())
@@ -82,21 +82,21 @@ func (r auditLog) After(
 
 // Last implements port.AuditLog.
 func (r auditLog) Last(ctx context.Context) (int64, error) {
-	return r.number(ctx, statement{sql: "SELECT number FROM audit_head"}, nil)
+	return r.number(ctx, statement{sql: "SELECT number FROM audit_head"})
 }
 
-func (r auditLog) number(ctx context.Context, q statement, err error) (number int64, _ error) {
-	err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(&number) })
+func (r auditLog) number(ctx context.Context, q statement) (number int64, err error) {
+	err = r.ask(ctx, q, func(answer row) error { return answer.Scan(&number) })
 	return number, err
 }
 
 // Sweep implements port.AuditLog.
 func (r auditLog) Sweep(ctx context.Context, before time.Time, limit int) (int, error) {
-	q, err := r.sql.raw(`DELETE FROM audit_log WHERE number IN (
+	q := r.sql.raw(`DELETE FROM audit_log WHERE number IN (
 	SELECT number FROM audit_log WHERE at < @before ORDER BY number LIMIT @limit
 ) RETURNING 1`, map[string]any{"before": instant{before}, "limit": limit})
 	swept := 0
-	err = r.ask(ctx, q, err, func(row) error { swept++; return nil })
+	err := r.ask(ctx, q, func(row) error { swept++; return nil })
 	return swept, err
 }
 

@@ -73,8 +73,7 @@ func (b Book) change(
 ) (stands gateway.Line, changed bool, err error) {
 	err = b.store.do(ctx, port.Fully, func(tx *session) error {
 		stands, changed = gateway.Line{}, false
-		q, err := tx.sql.raw(text, named(line))
-		err = tx.ask(ctx, q, err, func(answer row) error {
+		err := tx.ask(ctx, tx.sql.raw(text, named(line)), func(answer row) error {
 			changed = true
 			return scanLine(answer, &stands)
 		})
@@ -88,11 +87,11 @@ func (b Book) change(
 }
 
 func (Book) line(ctx context.Context, tx *session, key string) (line gateway.Line, err error) {
-	q, err := tx.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := tx.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&chargeRow{}).Select(chargeColumns).Where("gateway_key = ?", key).Find(&[]chargeRow{})
 	})
 	found := false
-	err = tx.ask(ctx, q, err, func(answer row) error {
+	err = tx.ask(ctx, q, func(answer row) error {
 		found = true
 		return scanLine(answer, &line)
 	})
@@ -106,12 +105,12 @@ func (Book) line(ctx context.Context, tx *session, key string) (line gateway.Lin
 func (b Book) OfOrder(ctx context.Context, orderID string) (lines []gateway.Line, err error) {
 	err = b.store.read(ctx, func(tx *session) error {
 		lines = nil
-		q, err := tx.sql.build(func(db *gorm.DB) *gorm.DB {
+		q := tx.sql.build(func(db *gorm.DB) *gorm.DB {
 			return db.Model(&chargeRow{}).Select(chargeColumns).
 				Where("order_id = ? AND status <> ?", orderID, string(gateway.Failed)).
 				Order("booked_at, attempt").Find(&[]chargeRow{})
 		})
-		return tx.ask(ctx, q, err, func(answer row) error {
+		return tx.ask(ctx, q, func(answer row) error {
 			var line gateway.Line
 			err := scanLine(answer, &line)
 			lines = append(lines, line)

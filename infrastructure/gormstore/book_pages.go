@@ -124,10 +124,10 @@ func (b Book) Since(
 	var page []placed
 	err = b.store.read(ctx, func(tx *session) error {
 		page = nil
-		q, err := tx.sql.raw(fmt.Sprintf(pageOfLines, atWork[tx.sql.db.Name()], where), map[string]any{
+		q := tx.sql.raw(fmt.Sprintf(pageOfLines, atWork[tx.sql.db.Name()], where), map[string]any{
 			"late": from.atWork, "position": from.position, "key": from.key, "since": since.UTC(), "limit": limit + 1,
 		})
-		return tx.ask(ctx, q, err, func(answer row) error {
+		return tx.ask(ctx, q, func(answer row) error {
 			var line placed
 			err := scanLine(answer, &line.Line, &line.position, &line.atWork)
 			page = append(page, line)

@@ -53,28 +53,29 @@ var errIDTaken = port.ErrUnavailable.Because(errors.New("gormstore: the entry's 
 // Post implements journal.Repository. The second statement sees what the first has met, also if that was committed only
 // while the first one waited for it.
 func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.Entry)) error {
-	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
-		row, err := entryRowOf(e)
-		_ = db.AddError(err)
-		return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&row) // whichever key meets itself first
+	booked, err := entryRowOf(e)
+	if err != nil {
+		return r.fail(err)
+	}
+	insert := r.sql.build(func(db *gorm.DB) *gorm.DB {
+		return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&booked) // whichever key meets itself first
 	})
-	if err := r.later(write{statement: insert}, err); err != nil {
+	if err := r.later(write{statement: insert}); err != nil {
 		return err
 	}
-	look, err := r.find("posting_key = ?", string(e.PostingKey))
+	look := r.find("posting_key = ?", string(e.PostingKey))
 	return r.later(write{statement: look, miss: errIDTaken, each: func(answer row) error {
 		found, err := scanEntry(answer)
 		if err == nil {
 			stands(found)
 		}
 		return err
-	}}, err)
+	}})
 }
 
 // Find implements journal.Repository.
 func (r entries) Find(ctx context.Context, id journal.ID) (found journal.Entry, err error) {
-	look, err := r.find("id = ?", string(id))
-	err = r.ask(ctx, look, err, func(answer row) (err error) {
+	err = r.ask(ctx, r.find("id = ?", string(id)), func(answer row) (err error) {
 		found, err = scanEntry(answer)
 		return err
 	})
@@ -89,8 +90,7 @@ func (r entries) FindByKeys(ctx context.Context, keys []journal.PostingKey) (fou
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	look, err := r.find("posting_key IN ?", keys)
-	err = r.ask(ctx, look, err, func(answer row) error {
+	err = r.ask(ctx, r.find("posting_key IN ?", keys), func(answer row) error {
 		e, err := scanEntry(answer)
 		found = append(found, e)
 		return err
@@ -98,7 +98,7 @@ func (r entries) FindByKeys(ctx context.Context, keys []journal.PostingKey) (fou
 	return found, err
 }
 
-func (r entries) find(condition string, value any) (statement, error) {
+func (r entries) find(condition string, value any) statement {
 	return r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&entryRow{}).Select(entryColumns).Where(condition, value).Find(&[]entryRow{})
 	})

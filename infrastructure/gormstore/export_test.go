@@ -15,7 +15,7 @@ func Timeouts(t *testing.T, s *Store, wait port.Wait) []string {
 	require.NoError(t, s.do(t.Context(), wait, func(tx *session) error {
 		q := statement{sql: `SELECT current_setting('lock_timeout'), current_setting('statement_timeout'),
 			current_setting('idle_in_transaction_session_timeout')`}
-		return tx.ask(t.Context(), q, nil, func(answer row) error {
+		return tx.ask(t.Context(), q, func(answer row) error {
 			return answer.Scan(&settings[0], &settings[1], &settings[2])
 		})
 	}))

@@ -78,13 +78,23 @@ func (r orders) Lock(ctx context.Context, id order.ID, customer string) (*order.
 func (r orders) read(
 	ctx context.Context, id order.ID, customer string, options ...clause.Expression,
 ) (*order.Order, error) {
-	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(orderColumns).Clauses(options...).
 			Where("id = ? AND customer_id = ?", string(id), customer).Find(&[]orderRow{})
 	})
 	var found orderRow
-	err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(found.columns()...) })
-	return found.order(err)
+	if err := r.ask(ctx, q, func(answer row) error { return answer.Scan(found.columns()...) }); err != nil {
+		return nil, busyOrder(err)
+	}
+	return found.order()
+}
+
+// busyOrder names a wait for the order's row that ran out.
+func busyOrder(err error) error {
+	if errors.Is(err, errBusy) {
+		return order.ErrPaymentInProgress.Because(err)
+	}
+	return err
 }
 
 // lockIfOpen reads the order, and locks it if the request under @key could change it (order.State.Open). While it waits
@@ -106,15 +116,15 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 	if r.sql.db.Name() == "sqlite" {
 		return r.Find(ctx, id, customer)
 	}
-	q, err := r.sql.raw(lockIfOpen, map[string]any{"id": string(id), "customer": customer, "key": key})
-	if err != nil {
-		return nil, err
-	}
+	q := r.sql.raw(lockIfOpen, map[string]any{"id": string(id), "customer": customer, "key": key})
 	for range tries {
 		var found orderRow
 		var locked bool
-		err := r.ask(ctx, q, nil, func(answer row) error { return answer.Scan(append([]any{&locked}, found.columns()...)...) })
-		o, err := found.order(err)
+		err := r.ask(ctx, q, func(answer row) error { return answer.Scan(append([]any{&locked}, found.columns()...)...) })
+		if err != nil {
+			return nil, busyOrder(err)
+		}
+		o, err := found.order()
 		if err != nil || locked || !o.State().Open(key) {
 			return o, err
 		}
@@ -124,23 +134,24 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 
 // Add implements order.Repository.
 func (r orders) Add(_ context.Context, o *order.Order) error {
-	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
-		row, err := orderRowOf(o)
-		_ = db.AddError(err)
-		return db.Create(&row)
-	})
-	return r.later(write{statement: insert}, err)
+	row, err := orderRowOf(o)
+	if err != nil {
+		return r.fail(err)
+	}
+	return r.later(write{statement: r.sql.build(func(db *gorm.DB) *gorm.DB { return db.Create(&row) })})
 }
 
 // Save implements order.Repository.
 func (r orders) Save(_ context.Context, o *order.Order) error {
-	update, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
-		row, err := orderRowOf(o)
-		_ = db.AddError(err)
+	row, err := orderRowOf(o)
+	if err != nil {
+		return r.fail(err)
+	}
+	update := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(changeable).
 			Where("id = ? AND version = ?", row.ID, o.State().Version).Updates(row)
 	})
-	return r.later(write{statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress}, err)
+	return r.later(write{statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress})
 }
 
 // FindAll implements order.Repository.
@@ -148,10 +159,9 @@ func (r orders) FindAll(ctx context.Context, ids []order.ID) ([]*order.Order, er
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	return r.list(ctx, r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(orderColumns).Where("id IN ?", ids).Find(&[]orderRow{})
-	})
-	return r.list(ctx, q, err)
+	}))
 }
 
 // beforeAll stands before every id: a mark without one.
@@ -164,16 +174,18 @@ ORDER BY paid_at, id LIMIT @limit`
 
 // PaidAfter implements order.Repository.
 func (r orders) PaidAfter(ctx context.Context, m order.Mark, limit int) ([]*order.Order, error) {
-	q, err := r.sql.raw(paidAfter, map[string]any{
+	return r.list(ctx, r.sql.raw(paidAfter, map[string]any{
 		"at": m.PaidAt.UTC(), "id": string(cmp.Or(m.ID, beforeAll)), "limit": limit,
-	})
-	return r.list(ctx, q, err)
+	}))
 }
 
-func (r orders) list(ctx context.Context, q statement, err error) (found []*order.Order, _ error) {
-	err = r.ask(ctx, q, err, func(answer row) error {
+func (r orders) list(ctx context.Context, q statement) (found []*order.Order, err error) {
+	err = r.ask(ctx, q, func(answer row) error {
 		var one orderRow
-		o, err := one.order(answer.Scan(one.columns()...))
+		if err := answer.Scan(one.columns()...); err != nil {
+			return err
+		}
+		o, err := one.order()
 		found = append(found, o)
 		return err
 	})
@@ -213,13 +225,7 @@ func orderRowOf(o *order.Order) (orderRow, error) {
 
 // order is the aggregate that was stored; without a row it is order.ErrNotFound. A row that no verb has written, with a
 // currency that is none for example, is not served: port.ErrUnavailable.
-func (r orderRow) order(err error) (*order.Order, error) {
-	if errors.Is(err, errBusy) {
-		return nil, order.ErrPaymentInProgress.Because(err)
-	}
-	if err != nil {
-		return nil, err
-	}
+func (r orderRow) order() (*order.Order, error) {
 	if r.ID == "" {
 		return nil, order.ErrNotFound
 	}

@@ -79,14 +79,14 @@ func (r records) Reserve(
 	if r.sql.db.Name() == "sqlite" {
 		return r.reserveAlone(ctx, n, lease)
 	}
-	q, err := r.sql.raw(reservePostgres, map[string]any{
+	q := r.sql.raw(reservePostgres, map[string]any{
 		"operation": string(n.Operation), "actor": n.Actor, "key": string(n.Key),
 		"fingerprint": string(idempotency.FingerprintOf(n.Scope, n.Request)), "token": string(n.Token),
 		"lease": lease.Microseconds(), "request": []byte(n.Request),
 	})
 	for range tries {
 		var stands recordRow
-		err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(stands.columns()...) })
+		err := r.ask(ctx, q, func(answer row) error { return answer.Scan(stands.columns()...) })
 		switch {
 		case errors.Is(err, errBusy):
 			return idempotency.Record{}, idempotency.ErrInProgress.Because(err)
@@ -109,41 +109,41 @@ func (r records) reserveAlone(
 		return stands, err
 	}
 	opened := n.Opened(r.Now(), lease)
-	insert, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
-		row := recordRowOf(opened)
-		return db.Create(&row)
-	})
-	return opened, r.later(write{statement: insert, busy: idempotency.ErrInProgress}, err)
+	row := recordRowOf(opened)
+	insert := r.sql.build(func(db *gorm.DB) *gorm.DB { return db.Create(&row) })
+	return opened, r.later(write{statement: insert, busy: idempotency.ErrInProgress})
 }
 
 // Replace implements idempotency.Repository.
 func (r records) Replace(_ context.Context, old, next idempotency.Record) error {
-	update, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	update := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&recordRow{}).Select(replaceable).
 			Where(ofScope+" AND token = @token AND status = @status", scoped(old.Scope, map[string]any{
 				"token": string(old.Token), "status": string(old.Status),
 			})).Updates(recordRowOf(next))
 	})
-	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress}, err)
+	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress})
 }
 
 // Find implements idempotency.Repository.
 func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
-	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		return db.Model(&recordRow{}).Select(recordColumns).Where(ofScope, scoped(s, nil)).Find(&[]recordRow{})
 	})
 	var found recordRow
-	err = r.ask(ctx, q, err, func(answer row) error { return answer.Scan(found.columns()...) })
-	if err == nil && found.Operation == "" {
-		err = idempotency.ErrNotFound
+	if err := r.ask(ctx, q, func(answer row) error { return answer.Scan(found.columns()...) }); err != nil {
+		return idempotency.Record{}, err
 	}
-	return found.record(), err
+	if found.Operation == "" {
+		return idempotency.Record{}, idempotency.ErrNotFound
+	}
+	return found.record(), nil
 }
 
 // Unresolved implements idempotency.Repository.
 func (r records) Unresolved(ctx context.Context, due bool, limit int) (found []idempotency.Record, err error) {
 	now := instant{r.Now()}
-	q, err := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		db = db.Model(&recordRow{}).Select(recordColumns).
 			Where("status = 'IN_PROGRESS' AND lease_expires_at <= ?", now)
 		if due {
@@ -151,7 +151,7 @@ func (r records) Unresolved(ctx context.Context, due bool, limit int) (found []i
 		}
 		return db.Order("created_at, operation, actor, idempotency_key").Limit(limit).Find(&[]recordRow{})
 	})
-	err = r.ask(ctx, q, err, func(answer row) error {
+	err = r.ask(ctx, q, func(answer row) error {
 		var next recordRow
 		err := answer.Scan(next.columns()...)
 		found = append(found, next.record())
@@ -178,9 +178,8 @@ func (r records) Sweep(ctx context.Context, limit int) (int, error) {
 	if r.sql.db.Name() == "sqlite" {
 		text, named["now"] = sweepSQLite, instant{r.Now()}
 	}
-	q, err := r.sql.raw(text, named)
 	swept := 0
-	err = r.ask(ctx, q, err, func(row) error { swept++; return nil })
+	err := r.ask(ctx, r.sql.raw(text, named), func(row) error { swept++; return nil })
 	return swept, err
 }
 

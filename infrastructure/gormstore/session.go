@@ -63,21 +63,21 @@ func (s *session) Journal() journal.Repository { return entries{s} }
 func (s *session) Audit() port.AuditLog { return auditLog{s} }
 
 // later keeps a write for the next exchange. Its error comes then.
-func (s *session) later(w write, err error) error {
+func (s *session) later(w write) error {
 	if s.reads {
-		err = errReads
+		return s.fail(errReads)
 	}
-	if err != nil {
-		return s.fail(err)
+	if w.err != nil {
+		return s.fail(w.err)
 	}
 	s.writes = append(s.writes, w)
 	return nil
 }
 
 // ask sends what waits and then the question.
-func (s *session) ask(ctx context.Context, question statement, err error, each func(row) error) error {
-	if err != nil {
-		return s.fail(err)
+func (s *session) ask(ctx context.Context, question statement, each func(row) error) error {
+	if question.err != nil {
+		return s.fail(question.err)
 	}
 	if s.failed != nil {
 		return s.failed

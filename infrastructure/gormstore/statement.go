@@ -10,10 +10,11 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// statement is SQL with its arguments, not sent yet.
+// statement is SQL with its arguments, not sent yet. One that could not be built fails when it is sent.
 type statement struct {
 	sql  string
 	args []any
+	err  error
 }
 
 // write is a statement that need not be sent at once: one that changes a row, or reads what such a one has met.
@@ -43,16 +44,13 @@ func newPostgresBuilder() (builder, error) {
 func newSQLiteBuilder() (builder, error) { return newBuilder(sqliteDialect{}) }
 
 // build returns what GORM would have sent.
-func (b builder) build(draft func(db *gorm.DB) *gorm.DB) (statement, error) {
+func (b builder) build(draft func(db *gorm.DB) *gorm.DB) statement {
 	drafted := draft(b.db)
-	if drafted.Error != nil {
-		return statement{}, drafted.Error
-	}
-	return statement{sql: drafted.Statement.SQL.String(), args: drafted.Statement.Vars}, nil
+	return statement{sql: drafted.Statement.SQL.String(), args: drafted.Statement.Vars, err: drafted.Error}
 }
 
 // raw is for SQL that GORM has no words for: it fills in the @names.
-func (b builder) raw(text string, named map[string]any) (statement, error) {
+func (b builder) raw(text string, named map[string]any) statement {
 	return b.build(func(db *gorm.DB) *gorm.DB { return db.Raw(text, named) })
 }
 

@@ -11,7 +11,7 @@ import (
 
 // wrong is one thing that can be wrong with a request, as a change to a right one, and its answer.
 type wrong struct {
-	check  string // as CONTRACT.md, General, Order of checks counts them
+	check  string // as docs/contract.md, General, Order of checks counts them
 	name   string
 	status int
 	code   string
@@ -136,6 +136,7 @@ func TestReadingChecksInTheSameOrder(t *testing.T) {
 		"/api/orders/none?": "order_not_found",
 		"/api/idempotency-keys/none?operation=ConfirmPayment": "not_found",
 		"/api/idempotency-keys/no%20key?operation=PlaceOrder": "not_found",
+		"/api/journal-entries/none?":                          "not_found",
 	} {
 		faults[len(faults)-1].code = notFound
 		for i, first := range faults {

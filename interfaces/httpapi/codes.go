@@ -19,7 +19,7 @@ type problem struct {
 	advice string // what to do now
 }
 
-// problems is the published list (CONTRACT.md, Problems), in its order. No code is ever removed or changes its status:
+// problems is the published list (docs/contract.md, Problems), in its order. No code is ever removed or changes its status:
 // answers are stored and replayed, also by later versions.
 var problems = []problem{
 	{

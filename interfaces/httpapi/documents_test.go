@@ -18,7 +18,7 @@ import (
 	"kakutei/interfaces/httpapi"
 )
 
-// published is the table of CONTRACT.md, Problems.
+// published is the table of docs/contract.md, Problems.
 var published = []struct {
 	code   fault.Code
 	status int

@@ -91,15 +91,53 @@ func standing(f *fault.Fault, code string, e journal.Entry) error {
 // prefersStrict tells whether a preference handling=strict is among those given. The first one of a name counts; names
 // ignore case, values do not (RFC 7240 §2).
 func prefersStrict(h http.Header) bool {
-	for preference := range strings.SplitSeq(strings.Join(h[headerPrefer], ","), ",") {
-		preference, _, _ = strings.Cut(preference, ";")
-		name, value, _ := strings.Cut(preference, "=")
-		if strings.EqualFold(strings.TrimSpace(name), "handling") {
-			return strings.Trim(strings.TrimSpace(value), `"`) == "strict"
+	for _, line := range h[headerPrefer] {
+		for more := true; more; {
+			var preference string
+			preference, line, more = cutUnquoted(line, ',')
+			preference, _, _ = cutUnquoted(preference, ';')
+			name, value, _ := strings.Cut(preference, "=")
+			if strings.EqualFold(blankless(name), "handling") {
+				return unquoted(blankless(value)) == "strict"
+			}
 		}
 	}
 	return false
 }
+
+// cutUnquoted is strings.Cut at a separator that is in no quoted string (RFC 9110 §5.6.4).
+func cutUnquoted(text string, separator byte) (before, after string, found bool) {
+	inside := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inside && c == '\\':
+			i++
+		case c == '"':
+			inside = !inside
+		case c == separator && !inside:
+			return text[:i], text[i+1:], true
+		}
+	}
+	return text, "", false
+}
+
+// unquoted is what a quoted string stands for; every other text is itself. A backslash stands for what follows it.
+func unquoted(text string) string {
+	last := len(text) - 1
+	if last < 1 || text[0] != '"' || text[last] != '"' {
+		return text
+	}
+	var content strings.Builder
+	for i := 1; i < last; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+		content.WriteByte(text[i])
+	}
+	return content.String()
+}
+
+func blankless(text string) string { return strings.Trim(text, " \t") }
 
 // getEntry answers GET /api/journal-entries/{journalEntryId}.
 func (s *Server) getEntry(c echo.Context) error {

@@ -51,26 +51,34 @@ func optional(name string, value reader) member { return member{name: name, valu
 // decode reads a body that must be one JSON object with these members and no others. The error is a fault.Invalid that
 // names everything that is wrong, or only where the text stops being JSON.
 func decode(body []byte, members ...member) error {
+	wrong, err := readObject(body, members...)
+	if err == nil && len(wrong) > 0 {
+		err = fault.Invalid(wrong...)
+	}
+	return err
+}
+
+// readObject is decode for who has more to say about the members than what is wrong with each. The error is of a text
+// that is no JSON object: a fault.Invalid that says where.
+func readObject(body []byte, members ...member) (wrong []fault.Violation, err error) {
 	switch {
 	case bytes.HasPrefix(body, []byte("\ufeff")):
-		return invalidBody("the body begins with a byte order mark")
+		return nil, invalidBody("the body begins with a byte order mark")
 	case !utf8.Valid(body):
-		return invalidBody("the body is not valid UTF-8")
+		return nil, invalidBody("the body is not valid UTF-8")
 	}
 	f := form{scanner: scanner{text: body}}
 	if f.peek() != '{' {
-		return invalidBody("the body must be one JSON object")
+		return nil, invalidBody("the body must be one JSON object")
 	}
-	err := object(members...)(&f, "")
+	err = object(members...)(&f, "")
 	switch {
 	case err != nil:
-		return invalidBody("the body is not valid JSON: %v", err)
+		return nil, invalidBody("the body is not valid JSON: %v", err)
 	case !f.end():
-		return invalidBody("something follows after the JSON object")
-	case len(f.wrong) > 0:
-		return fault.Invalid(f.wrong...)
+		return nil, invalidBody("something follows after the JSON object")
 	default:
-		return nil
+		return f.wrong, nil
 	}
 }
 

@@ -35,7 +35,7 @@ type command struct {
 // operation reads the command's members and has the use case answer.
 type operation func(ctx context.Context, in command) (idempotent.Answer, error)
 
-// post makes the checks 2 to 7 of CONTRACT.md, General, in their order, and sends the operation's answer. success is
+// post makes the checks 2 to 7 of docs/contract.md, General, in their order, and sends the operation's answer. success is
 // the status of one that is no refusal.
 func (s *Server) post(success int, run operation) echo.HandlerFunc {
 	return func(c echo.Context) error {

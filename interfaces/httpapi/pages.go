@@ -44,16 +44,17 @@ func parsePage(name string) *template.Template {
 	return template.Must(template.New("layout.html").ParseFS(pageFiles, "pages/layout.html", name))
 }
 
-// examples are two command lines that work when they are pasted one after the other: the first places an order and
-// keeps its id for the second, which confirms its payment.
-func examples(base, token string) (place, confirm string) {
+// Examples are two command lines that work when they are pasted into a shell one after the other: the first places an
+// order and keeps its id for the second, which confirms its payment. Pasted again, the first one places another order; the
+// second one is a retry and gets the same answer.
+func Examples(base, token string) (place, confirm string) {
 	const request = `curl -sS %s -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' ` +
 		`-H "Idempotency-Key: %s" -d '%s'`
-	place = "ORDER=$(" + fmt.Sprintf(request, base+pathOrders, token, "place-$(date +%s)",
+	place = "ORDER=$(" + fmt.Sprintf(request, base+pathOrders, token, "place-$(date +%s%N)",
 		`{"currency":"JPY","lines":[{"sku":"tea","name":"煎茶","quantity":2,"unitPrice":500}]}`) +
-		` | sed -n 's/.*"orderId":"\([^"]*\)".*/\1/p'); echo "$ORDER"`
+		` | sed -n 's/.*"orderId":"\([^"]*\)".*/\1/p'); echo "order $ORDER"`
 	confirm = fmt.Sprintf(request, base+pathOrders+"/$ORDER/confirm-payment", token, "pay-$ORDER",
-		`{"amount":1000,"currency":"JPY"}`)
+		`{"amount":1000,"currency":"JPY"}`) + "; echo"
 	return place, confirm
 }
 
@@ -63,7 +64,7 @@ func (s *Server) getStart(c echo.Context) error {
 	if token == "" {
 		token = "YOUR-TOKEN"
 	}
-	place, confirm := examples(c.Scheme()+"://"+c.Request().Host, token)
+	place, confirm := Examples(c.Scheme()+"://"+c.Request().Host, token)
 	return sendPage(c, startPage, struct {
 		Title, Place, Confirm, Token string
 	}{"Kakutei", place, confirm, token})
@@ -98,7 +99,7 @@ func (s *Server) getProblem(c echo.Context) error {
 	})
 }
 
-// retryMeanings are what the member retry tells a client (CONTRACT.md, Problems).
+// retryMeanings are what the member retry tells a client (docs/contract.md, Problems).
 var retryMeanings = map[fault.Advice]string{
 	fault.SameKey:  "Send the identical request again with the same key, after Retry-After.",
 	fault.NewKey:   "The answer for this key is final. Correct the intent and use a new key.",

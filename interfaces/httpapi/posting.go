@@ -22,8 +22,8 @@ type recipeError struct {
 
 const memberError = "error"
 
-// ReadPosting reads the body of a posting request. The error is a fault.Invalid that names everything that is wrong; its
-// member error says so if no posting key can be made.
+// ReadPosting reads the body of a posting request. The error is a fault.Invalid that names what is wrong; its member
+// error says so if no posting key can be made.
 func ReadPosting(body []byte) (journal.Content, error) {
 	var (
 		source journal.SourceDocument
@@ -32,11 +32,11 @@ func ReadPosting(body []byte) (journal.Content, error) {
 		unit   = money.JPY
 		lines  []journal.Line
 	)
-	err := decode(body,
+	wrong, err := readObject(body,
 		required("companyId", plain(&source.Company)),
 		required("sourceDocumentType", plain(&kind)),
 		required("sourceDocumentId", plain(&source.ID)),
-		optional("version", integer(&source.Version, 0, journal.MaxVersion)),
+		optional("version", version(&source.Version)),
 		required("serviceDate", plain(&day)),
 		required("total", integer(&source.Total, -money.MaxUnits, money.MaxUnits)),
 		optional("currency", currency(&unit)),
@@ -50,27 +50,48 @@ func ReadPosting(body []byte) (journal.Content, error) {
 			)
 		})),
 	)
-	source.Type = journal.DocumentType(kind)
-	source.ServiceDate, _ = journal.ParseDate(day) // no date is one of the things that Check refuses
-	wrong := wrongIn(err)
-	if err != nil && !areOfMembers(wrong) {
+	if err != nil {
 		return journal.Content{}, err
 	}
+	source.Type = journal.DocumentType(kind)
+	source.ServiceDate, _ = journal.ParseDate(day) // no date is one of the things that Check refuses
 	content, err := journal.NewContent(source, unit, lines)
-	if wrong = merged(wrong, wrongIn(err)); len(wrong) == 0 {
-		return content, err
+	if wrong = merged(wrong, wrongIn(err)); len(wrong) > 0 {
+		return journal.Content{}, refusedPosting(wrong)
 	}
-	invalid := fault.Invalid(wrong...)
-	if slices.ContainsFunc(wrong, func(v fault.Violation) bool { return slices.Contains(components, v.Field) }) {
-		invalid = invalid.With(memberError, recipeError{
-			Code: "IDEMPOTENCY_KEY_GENERATION_FAILED", Message: "the posting key cannot be made: " + invalid.Detail(),
-		})
-	}
-	return journal.Content{}, invalid
+	return content, err
 }
 
 // maxPostingLines is more lines than a body can hold.
 const maxPostingLines = maxBody
+
+// version expects a version. One that is none is not left out: the document's check refuses it, too.
+func version(into *int64) reader {
+	return func(f *form, field string) error {
+		*into = -1
+		return integer(into, 0, journal.MaxVersion)(f, field)
+	}
+}
+
+// refusedPosting names the components first, and no more than a decoder does.
+func refusedPosting(wrong []fault.Violation) error {
+	var ofKey, others []fault.Violation
+	for _, v := range wrong {
+		if slices.Contains(components, v.Field) {
+			ofKey = append(ofKey, v)
+		} else {
+			others = append(others, v)
+		}
+	}
+	all := slices.Concat(ofKey, others)
+	invalid := fault.Invalid(all[:min(len(all), maxViolations)]...)
+	if len(ofKey) == 0 {
+		return invalid
+	}
+	return invalid.With(memberError, recipeError{
+		Code: "IDEMPOTENCY_KEY_GENERATION_FAILED", Message: "the posting key cannot be made: " + ofKey[0].String(),
+	})
+}
 
 func wrongIn(err error) []fault.Violation {
 	var f *fault.Fault
@@ -78,11 +99,6 @@ func wrongIn(err error) []fault.Violation {
 		return nil
 	}
 	return f.Violations()
-}
-
-// areOfMembers tells a body that is a readable object from one that is none: that has a violation of the whole.
-func areOfMembers(wrong []fault.Violation) bool {
-	return !slices.ContainsFunc(wrong, func(v fault.Violation) bool { return v.Field == "" })
 }
 
 // merged adds what the domain found to what the decoder found, a field at a time: what could not be read need not be

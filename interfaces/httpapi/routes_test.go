@@ -16,6 +16,8 @@ func TestWhatIsNoRouteIsNotFoundWithoutAToken(t *testing.T) {
 		"/api/orders/x/confirm-payment/", "/api/orders/x/confirm%2Dpayment/y", "/api/idempotency-keys",
 		"/api/idempotency-keys/", "/api/idempotency-keys/a/b", "/api/idempotency-keys/a/", "/problems", "/problems/",
 		"/problems/internal/", "/problems/internal/x", "/nothing", "/healthz/",
+		"/api/journal-entries", "/api/journal-entries/", "/api/journal-entries/post/", "/api/journal-entries/x/y",
+		"/api/journal-entries/post/x", "/api/audit/", "/api/audit/1",
 		"/docs/idempotency/", "//", "/favicon.ico", "/api/orders/%2e%2e%2fx/y",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -38,6 +40,9 @@ func TestAnotherMethodIsToldWhichAreAllowed(t *testing.T) {
 		"/api/orders/x/confirm-payment": "POST",
 		"/api/orders/x/cancel":          "POST",
 		"/api/idempotency-keys/x":       "GET",
+		"/api/journal-entries/x":        "GET",
+		"/api/journal-entries/post":     "GET, POST",
+		"/api/audit":                    "GET",
 		"/healthz":                      "GET, HEAD",
 		"/readyz":                       "GET, HEAD",
 		"/docs/idempotency":             "GET, HEAD",

@@ -63,6 +63,7 @@ func (s *Server) routes() {
 	e.GET(pathOutcome, s.getOutcome)
 	e.POST(pathPost, s.postEntry)
 	e.GET(pathEntry, s.getEntry)
+	e.GET(pathPost, s.getEntry) // "post" names no entry, as any other text; else Allow would not tell of GET
 	e.GET(pathAudit, s.getAudit)
 	e.GET(pathUnresolved, s.getUnresolved)
 	e.POST(pathRelease, s.postRelease)

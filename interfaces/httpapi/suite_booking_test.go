@@ -86,7 +86,7 @@ func paymentIsBookedOnce(t *testing.T, e edge) {
 			requests[i] = r.key(freshKey())
 		}
 	}
-	e.together(t, requests)
+	together(t, requests, e)
 	paid := e.send(t, r).is(t, http.StatusOK)
 	before := e.entryOf(t, paid)
 	e.send(t, r).isReplayOf(t, paid)

@@ -1,12 +1,10 @@
 package httpapi_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +41,8 @@ func documentIsBooked(t *testing.T, e edge) {
 	const key = "60ab152ef39206e9860001739db30aaff4076e3f65b509f7622b3fe96a2ccc23"
 	first := e.booking(t, taxed("inv-2025-001"))
 	id := first.member(t, "journalEntryId").(string)
-	assert.Equal(t, fmt.Sprintf(`{"journalEntryId":%q,"idempotencyKey":%q,"status":"created"}`, id, key), first.body)
+	receipt := fmt.Sprintf(`{"journalEntryId":%q,"idempotencyKey":%q,"status":"created"}`, id, key)
+	assert.Equal(t, receipt, first.body)
 	assert.Equal(t, pathEntries+id, first.header.Get("Location"))
 	assert.Empty(t, first.header.Get("Preference-Applied"))
 	_, err := journal.ParseID(id)
@@ -52,11 +51,12 @@ func documentIsBooked(t *testing.T, e edge) {
 	entry := e.send(t, get(first.header.Get("Location")).token(accountant)).is(t, http.StatusOK)
 	at := entry.member(t, "postedAt").(string)
 	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`, at)
-	assert.Equal(t, fmt.Sprintf(`{"journalEntryId":%q,"idempotencyKey":%q,"companyId":"company-uuid",`+
+	want := fmt.Sprintf(`{"journalEntryId":%q,"idempotencyKey":%q,"companyId":"company-uuid",`+
 		`"sourceDocumentType":"sales_invoice","sourceDocumentId":"inv-2025-001","version":1,"serviceDate":"2025-01-29",`+
 		`"total":110000,"currency":"JPY","lines":[{"account":"accounts_receivable","side":"debit","amount":110000},`+
 		`{"account":"sales","side":"credit","amount":100000},{"account":"consumption_tax","side":"credit","amount":10000}],`+
-		`"postedAt":%q,"postedBy":"alice"}`, id, key, at), entry.body)
+		`"postedAt":%q,"postedBy":"alice"}`, id, key, at)
+	assert.Equal(t, want, entry.body)
 }
 
 func repeatsAreAnswered(t *testing.T, e edge) {
@@ -122,72 +122,6 @@ func entriesNameTheirPoster(t *testing.T, e edge) {
 	assert.Equal(t, "bob", e.entry(t, id, accountant).member(t, "postedBy"))
 }
 
-// together sends the requests at once. Each must be answered.
-func (e edge) together(t *testing.T, requests []request) []answer {
-	t.Helper()
-	answers := make([]answer, len(requests))
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i, r := range requests {
-		all.Go(func() {
-			<-start
-			a, err := e.try(context.WithoutCancel(t.Context()), r)
-			assert.NoError(t, err)
-			answers[i] = a
-		})
-	}
-	close(start)
-	all.Wait()
-	return answers
-}
-
-// C16: who loses the race is no worse off than who comes later.
-func identicalPostings(t *testing.T, e edge) {
-	requests := make([]request, 100)
-	for i := range requests {
-		requests[i] = taxed("inv-1").posted()
-	}
-	booked := 0
-	id := any(nil)
-	answers := e.together(t, requests)
-	for _, a := range answers {
-		if a.status == http.StatusCreated {
-			booked++
-			id = a.is(t, http.StatusCreated).member(t, "journalEntryId")
-		}
-	}
-	require.Equal(t, 1, booked)
-	for _, a := range answers {
-		assert.Equal(t, id, a.member(t, "journalEntryId"), a.body)
-		if a.status != http.StatusCreated {
-			assert.Equal(t, true, a.is(t, http.StatusOK).member(t, "isRetry"))
-			assert.Equal(t, "true", a.header.Get("Idempotent-Replayed"))
-		}
-	}
-}
-
-func postingsOfTenDocuments(t *testing.T, e edge) {
-	const documents = 10
-	requests := make([]request, 100)
-	for i := range requests {
-		requests[i] = taxed(fmt.Sprint("inv-", i%documents)).posted()
-	}
-	ids, booked := map[any]any{}, 0
-	for _, a := range e.together(t, requests) {
-		require.Contains(t, []int{http.StatusCreated, http.StatusOK}, a.status, a.body)
-		if a.status == http.StatusCreated {
-			booked++
-		}
-		key, id := a.member(t, "idempotencyKey"), a.member(t, "journalEntryId")
-		if known, seen := ids[key]; seen {
-			assert.Equal(t, known, id)
-		}
-		ids[key] = id
-	}
-	assert.Len(t, ids, documents)
-	assert.Equal(t, documents, booked)
-}
-
 func postingRules(t *testing.T, e edge) {
 	for kind, accounts := range map[string][2]string{
 		"sales_invoice":   {"accounts_receivable", "sales"},
@@ -251,7 +185,8 @@ func linesKeepTheirOrder(t *testing.T, e edge) {
 func datesStayTexts(t *testing.T, e edge) {
 	for _, date := range []string{
 		"2025-01-29", "2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31", "1952-01-01", "1582-10-10",
-		"2026-03-08", "2026-03-29", "2026-11-01", "2011-12-30", // clocks that are put forward or back, a day that Samoa left out
+		"2026-03-08", "2026-03-29", "2026-11-01", // clocks are put forward or back
+		"2011-12-30", // Samoa has left it out
 	} {
 		first := e.booking(t, invoice("inv-1").with("serviceDate", date))
 		entry := e.entry(t, first.member(t, "journalEntryId"), accountant)

@@ -7,11 +7,11 @@ CREATE FUNCTION journal_lines_balance(lines jsonb, total bigint) RETURNS boolean
 AS $$
     SELECT coalesce(
         bool_and(
-            coalesce(length(line ->> 'account'), 0) >= 1
+            coalesce(jsonb_typeof(line -> 'account'), '') = 'string' AND length(line ->> 'account') >= 1
             AND coalesce(line ->> 'side', '') IN ('debit', 'credit')
             AND coalesce(jsonb_typeof(line -> 'amount'), '') = 'number'
             AND (line ->> 'amount')::numeric >= 1
-            AND (line ->> 'amount')::numeric = trunc((line ->> 'amount')::numeric)
+            AND scale((line ->> 'amount')::numeric) = 0
         )
         AND sum((line ->> 'amount')::numeric) FILTER (WHERE line ->> 'side' = 'debit') = abs(total)
         AND sum((line ->> 'amount')::numeric) FILTER (WHERE line ->> 'side' = 'credit') = abs(total),

@@ -35,10 +35,11 @@ CREATE TABLE journal_entries (
 -- +goose StatementBegin
 CREATE TRIGGER journal_entries_balance_insert BEFORE INSERT ON journal_entries
 WHEN NOT (
-    SELECT coalesce(min(
-            json_type(value, '$.amount') = 'integer' AND json_extract(value, '$.amount') >= 1
+    SELECT coalesce(min(coalesce(
+            type = 'object'
+            AND json_type(value, '$.amount') = 'integer' AND json_extract(value, '$.amount') >= 1
             AND json_extract(value, '$.side') IN ('debit', 'credit')
-            AND length(json_extract(value, '$.account')) >= 1), 0)
+            AND json_type(value, '$.account') = 'text' AND length(json_extract(value, '$.account')) >= 1, 0)), 0)
         AND coalesce(sum(iif(json_extract(value, '$.side') = 'debit', json_extract(value, '$.amount'), 0)), 0) = abs(NEW.total)
         AND coalesce(sum(iif(json_extract(value, '$.side') = 'credit', json_extract(value, '$.amount'), 0)), 0) = abs(NEW.total)
     FROM json_each(NEW.lines)
@@ -50,10 +51,11 @@ END;
 -- +goose StatementBegin
 CREATE TRIGGER journal_entries_balance_update BEFORE UPDATE ON journal_entries
 WHEN NOT (
-    SELECT coalesce(min(
-            json_type(value, '$.amount') = 'integer' AND json_extract(value, '$.amount') >= 1
+    SELECT coalesce(min(coalesce(
+            type = 'object'
+            AND json_type(value, '$.amount') = 'integer' AND json_extract(value, '$.amount') >= 1
             AND json_extract(value, '$.side') IN ('debit', 'credit')
-            AND length(json_extract(value, '$.account')) >= 1), 0)
+            AND json_type(value, '$.account') = 'text' AND length(json_extract(value, '$.account')) >= 1, 0)), 0)
         AND coalesce(sum(iif(json_extract(value, '$.side') = 'debit', json_extract(value, '$.amount'), 0)), 0) = abs(NEW.total)
         AND coalesce(sum(iif(json_extract(value, '$.side') = 'credit', json_extract(value, '$.amount'), 0)), 0) = abs(NEW.total)
     FROM json_each(NEW.lines)
