@@ -45,21 +45,14 @@ const attempts = 3
 //
 // Errors: journal.ErrMismatch, with the entry that stands beside it; idempotency.ErrOutcomeUnknown;
 // port.ErrUnavailable.
-func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (posted Posted, err error) {
+func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (Posted, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Deadline)
 	defer cancel()
-	id, doubt := journal.NewID(), false
-	for range attempts {
-		if posted, err = l.post(ctx, id, c); !errors.Is(err, port.ErrCommitUnknown) {
-			break
-		}
-		doubt = true
-		scope := ScopeOf(journal.Book(id, c.Content, c.By, time.Time{}))
-		l.Observer.Observe(ctx, port.Event{What: port.CommitUnknown, Scope: scope, Err: err})
+	posted, err := l.booked(ctx, c)
+	if err == nil && !posted.Repeated {
+		posted, err = l.settle(ctx, c)
 	}
 	switch {
-	case errors.Is(err, port.ErrCommitUnknown), doubt && errors.Is(err, port.ErrUnavailable):
-		return Posted{}, idempotency.ErrOutcomeUnknown.Because(err)
 	case err != nil:
 		return Posted{}, err
 	case !posted.Entry.SameContent(c.Content):
@@ -69,6 +62,35 @@ func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (post
 		l.tell(ctx, port.Duplicate, posted.Entry, "posted again by "+c.By)
 	}
 	return posted, nil
+}
+
+// booked looks for an entry that stands already. It waits for nobody: a repeat needs no turn to write.
+func (l *Ledger) booked(ctx context.Context, c PostJournalEntry) (posted Posted, err error) {
+	err = l.Work.Read(ctx, func(tx port.Tx) error {
+		found, err := tx.Journal().FindByKeys(ctx, []journal.PostingKey{c.Content.Source.PostingKey()})
+		if err == nil && len(found) == 1 {
+			posted = Posted{Entry: found[0], Repeated: true}
+		}
+		return err
+	})
+	return posted, err
+}
+
+// settle posts until the commit is known, under one id: a posting that was applied finds itself.
+func (l *Ledger) settle(ctx context.Context, c PostJournalEntry) (posted Posted, err error) {
+	id, doubt := journal.NewID(), false
+	for range attempts {
+		if posted, err = l.post(ctx, id, c); !errors.Is(err, port.ErrCommitUnknown) {
+			break
+		}
+		doubt = true
+		scope := ScopeOf(journal.Book(id, c.Content, c.By, time.Time{}))
+		l.Observer.Observe(ctx, port.Event{What: port.CommitUnknown, Scope: scope, Err: err})
+	}
+	if errors.Is(err, port.ErrCommitUnknown) || doubt && errors.Is(err, port.ErrUnavailable) {
+		err = idempotency.ErrOutcomeUnknown.Because(err)
+	}
+	return posted, err
 }
 
 func (l *Ledger) post(ctx context.Context, id journal.ID, c PostJournalEntry) (posted Posted, err error) {
