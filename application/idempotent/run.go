@@ -27,6 +27,8 @@ type run struct {
 // once goes from the reservation to the outcome. It is not settled if a commit gave no answer or the lease was lost: what
 // stands on record then decides. Whatever the call's error is like, it is the outside's.
 func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error) {
+	leased, cancel := context.WithTimeout(ctx, r.config.Lease) // from before the lease begins: the call ends before it
+	defer cancel()
 	answer, call, err := r.reserve(ctx)
 	if err != nil || call == nil {
 		return answer, !unsettled(err), err
@@ -37,7 +39,7 @@ func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error)
 			r.abandon(ctx)
 		}
 	}()
-	finish, err := r.call(ctx, call)
+	finish, err := r.call(leased, call)
 	if err != nil {
 		return Answer{}, true, err
 	}
