@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -178,8 +179,10 @@ var auditLog = []check{
 				for n := 0; n < each && failed[i] == nil; n++ {
 					some := happenings(port.AuditTakeover, 1+n%3)
 					sent[i] = append(sent[i], some...)
-					failed[i] = s.either(i).Do(t.Context(), port.Fully, func(tx port.Tx) error {
-						return tx.Audit().Append(t.Context(), some)
+					failed[i] = insisting(func() error {
+						return s.either(i).Do(t.Context(), port.Fully, func(tx port.Tx) error {
+							return tx.Audit().Append(t.Context(), some)
+						})
 					})
 				}
 			})
@@ -194,6 +197,16 @@ var auditLog = []check{
 		assert.ElementsMatch(t, want, eventIDs(seen))
 		assertAscending(t, seen)
 	}},
+}
+
+// insisting tries again when the wait for the store's turn has run out, as the writer of the log does: on a machine that
+// is slow enough, eight may be too many.
+func insisting(write func() error) error {
+	for {
+		if err := write(); !errors.Is(err, port.ErrUnavailable) {
+			return err
+		}
+	}
 }
 
 // readOn pages through the log until it is over and read to its end.

@@ -216,7 +216,7 @@ func recoveryOf(w port.UnitOfWork, interval time.Duration, resume idempotent.Res
 }
 
 // recoverAtOnce has two recoveries work at the same time until nothing is due. Where writers wait for the whole store,
-// such a wait can run out: then an operator releases the record.
+// such a wait can run out: then the lease is let run out, too, and an operator releases the record.
 func recoverAtOnce(t *testing.T, s Opened, interval time.Duration, here, there idempotent.Resume) {
 	t.Helper()
 	for range 20 {
@@ -236,6 +236,7 @@ func recoverAtOnce(t *testing.T, s Opened, interval time.Duration, here, there i
 				require.True(t, s.OneAtATime, "%v", one.Err)
 				require.ErrorIs(t, one.Err, port.ErrUnavailable)
 				again = true
+				require.NoError(t, Age(t.Context(), s.Work, one.Record.Scope, Times.Lease)) // it may not have been ended
 				_, err := (&oversight.Desk{Work: s.Work}).Release(t.Context(), one.Record.Scope, "olga")
 				if !errors.Is(err, idempotency.ErrNotFound) { // the other one has settled it meanwhile
 					require.NoError(t, err)
