@@ -34,7 +34,7 @@ type Tried struct {
 }
 
 // atOnce is how many records a round tries at the same time: a provider that hangs keeps the others waiting less.
-const atOnce = 8
+const atOnce = 4
 
 // Round tries what is due, limit records at most, and tells what became of each. Several instances may do so at once:
 // each record is tried by one. One that cannot be settled, or whose use case panics, stops no other.

@@ -12,6 +12,7 @@ import (
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/order"
+	"kakutei/infrastructure/gormstore"
 	"kakutei/infrastructure/gormstore/gormtest"
 	"kakutei/infrastructure/storetest"
 )
@@ -37,7 +38,11 @@ func TestAnInterruptedBeginLeavesTheWriterUsable(t *testing.T) {
 // C83: one writer at a time is a queue, not an error.
 func TestFiftyOrdersAtOnceArePaidOnSQLite(t *testing.T) {
 	p := storetest.NewProvider()
-	s := storetest.OpenShop(gormtest.SQLite(t).Open(t, 16), p)
+	c := gormstore.Config{URL: gormtest.SQLite(t).URL, Pool: 16, LockTimeout: time.Minute} // however slow the machine is
+	work, err := gormstore.Open(context.WithoutCancel(t.Context()), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, work.Close()) })
+	s := storetest.OpenShop(work, p)
 	ids := placed(t, s, 50)
 	var paying sync.WaitGroup
 	for _, id := range ids {
