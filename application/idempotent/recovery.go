@@ -72,14 +72,18 @@ func (r *Recovery) Round(ctx context.Context, limit int) ([]Tried, error) {
 
 // tryOne tries a record, unless another instance or the client is faster.
 func (r *Recovery) tryOne(ctx context.Context, left idempotency.Record) *Tried {
-	switch won, err := r.win(ctx, left); {
+	won, err := r.win(ctx, left)
+	switch {
 	case errors.Is(err, idempotency.ErrLost), errors.Is(err, idempotency.ErrInProgress):
 		return nil
 	case err != nil:
 		return &Tried{left, err}
-	default:
-		return &Tried{won, r.try(ctx, won)}
 	}
+	answer, err := r.try(ctx, won)
+	if err == nil && answer.Replayed { // faster still
+		return nil
+	}
+	return &Tried{won, err}
 }
 
 // win postpones the next try before this one begins: should the process die of it, the others have their turn.
@@ -91,7 +95,7 @@ func (r *Recovery) win(ctx context.Context, left idempotency.Record) (won idempo
 	return won, err
 }
 
-func (r *Recovery) try(ctx context.Context, won idempotency.Record) (err error) {
+func (r *Recovery) try(ctx context.Context, won idempotency.Record) (answer Answer, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
@@ -99,8 +103,7 @@ func (r *Recovery) try(ctx context.Context, won idempotency.Record) (err error) 
 	}()
 	resume, known := r.resume[won.Operation]
 	if !known {
-		return fmt.Errorf("nobody resumes %s", won.Operation)
+		return Answer{}, fmt.Errorf("nobody resumes %s", won.Operation)
 	}
-	_, err = resume(ctx, won)
-	return err
+	return resume(ctx, won)
 }
