@@ -80,7 +80,7 @@ func (g ground) dies(at failpoint) (p *insistence, died time.Time) {
 		first = afterCharge
 	}
 	i := g.with("KAKUTEI_FAILPOINT", string(first)).start()
-	p = insistenceOn(i.placed("place-1"), "pay-1")
+	p = paymentOf(i.placed("place-1"), "pay-1")
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -119,7 +119,7 @@ func (i *instance) diedAt(at failpoint) {
 // left demands that this is how far a payment has come, without any answer.
 func (g ground) left(p *insistence, charges int, order string) {
 	g.t.Helper()
-	require.Empty(g.t, p.paid, "nobody was answered")
+	require.Empty(g.t, p.final, "nobody was answered")
 	require.Equal(g.t, charges, g.charges(p.order))
 	require.Equal(g.t, 1, g.number(`SELECT count(*) FROM orders WHERE status = '`+order+`'`), "the order is %s", order)
 }

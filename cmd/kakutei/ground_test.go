@@ -56,6 +56,7 @@ func groundOn(t *testing.T, url string) ground {
 	}
 	rows, err := sql.Open(driver, source)
 	require.NoError(t, err)
+	rows.SetMaxIdleConns(0) // one that was kept may be broken by what the test does
 	t.Cleanup(func() { assert.NoError(t, rows.Close()) })
 	return ground{t: t, book: book, rows: rows, env: map[string]string{
 		"KAKUTEI_DATABASE_URL": url, "KAKUTEI_GATEWAY": provider.URL,
@@ -100,9 +101,9 @@ func (i *instance) signal(s syscall.Signal) {
 	require.NoError(i.t, i.process.Process.Signal(s))
 }
 
-// confirm sends one confirmation and gives it up when ctx ends. An error says that no answer came.
-func (r *running) confirm(ctx context.Context, order, key, body string) (answered, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+order+"/confirm-payment", strings.NewReader(body))
+// ask sends one of alice's requests and gives it up when ctx ends. An error says that no answer came.
+func (r *running) ask(ctx context.Context, path, key, body string) (answered, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+path, strings.NewReader(body))
 	if err != nil {
 		return answered{}, err
 	}
@@ -120,15 +121,30 @@ func (r *running) confirm(ctx context.Context, order, key, body string) (answere
 	return answered{res.StatusCode, res.Header.Get("Idempotent-Replayed") == "true", string(text)}, err
 }
 
-// insistence is one confirmation as a client sees it that repeats the identical request until the answer is final.
+// insistence is one request as a client sees it that repeats it, identical, until the answer is final.
 type insistence struct {
-	order, key, body string
-	first            answered // the first answer that came, of whatever status
-	paid             []string // the body of each 200
+	path, key, body string
+	order           string   // the path of the order that is paid
+	first           answered // the first answer that came, of whatever status
+	final           []string // the body of each success
 }
 
-func insistenceOn(order, key string) *insistence {
-	return &insistence{order: order, key: key, body: thousand}
+// paymentOf is the confirmation of an order.
+func paymentOf(order, key string) *insistence {
+	return &insistence{path: order + "/confirm-payment", key: key, body: thousand, order: order}
+}
+
+// placing is an order that is placed.
+func placing(key string) *insistence {
+	return &insistence{path: "/api/orders", key: key,
+		body: `{"currency":"JPY","lines":[{"sku":"tea","name":"煎茶","quantity":2,"unitPrice":500}]}`}
+}
+
+// orderIn is the path of the order that was placed with this answer.
+func orderIn(body string) string {
+	_, id, _ := strings.Cut(body, `"orderId":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	return "/api/orders/" + id
 }
 
 // errAnswer is an answer that no client should get.
@@ -138,7 +154,7 @@ var errAnswer = errors.New("an answer that must not be")
 func (p *insistence) try(ctx context.Context, at *running) (final bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	a, err := at.confirm(ctx, p.order, p.key, p.body)
+	a, err := at.ask(ctx, p.path, p.key, p.body)
 	if err != nil {
 		return false, nil //nolint:nilerr // the client knows nothing then, and asks again
 	}
@@ -146,8 +162,8 @@ func (p *insistence) try(ctx context.Context, at *running) (final bool, err erro
 		p.first = a
 	}
 	switch a.status {
-	case http.StatusOK:
-		p.paid = append(p.paid, a.body)
+	case http.StatusOK, http.StatusCreated:
+		p.final = append(p.final, a.body)
 		return true, nil
 	case http.StatusConflict, http.StatusServiceUnavailable:
 		return false, nil
@@ -199,14 +215,14 @@ func (g ground) whole(at *running, payments ...*insistence) {
 	g.t.Helper()
 	for _, p := range payments {
 		for range 2 {
-			a, err := at.confirm(g.t.Context(), p.order, p.key, p.body)
+			a, err := at.ask(g.t.Context(), p.path, p.key, p.body)
 			require.NoError(g.t, err)
 			assert.Equal(g.t, http.StatusOK, a.status, a.body)
 			assert.True(g.t, a.replayed, "%s has its outcome on record", p.key)
-			p.paid = append(p.paid, a.body)
+			p.final = append(p.final, a.body)
 		}
-		for _, body := range p.paid {
-			assert.Equal(g.t, p.paid[0], body, "every answer of one key is the same, byte for byte")
+		for _, body := range p.final {
+			assert.Equal(g.t, p.final[0], body, "every answer of one key is the same, byte for byte")
 		}
 		assert.Equal(g.t, 1, g.charges(p.order), "%s is charged once", p.order)
 	}

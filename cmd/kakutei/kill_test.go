@@ -87,7 +87,7 @@ func TestKillsAtAnyMomentLoseNothingAndRepeatNothing(t *testing.T) {
 			var clients sync.WaitGroup
 			var recovered recoveries
 			for round := range rounds {
-				p := insistenceOn(instances.at(round+1).placed(fmt.Sprint("place-", round)), fmt.Sprint("pay-", round))
+				p := paymentOf(instances.at(round+1).placed(fmt.Sprint("place-", round)), fmt.Sprint("pay-", round))
 				if round%2 == 0 { // the provider takes its time: then most kills come while it is asked
 					p.body = paidBy("pm_slow_10")
 				}
@@ -130,12 +130,12 @@ func sent(i *instance, round, n int, method string) *sleeping {
 	s := &sleeping{answers: make([]answered, n), errs: make([]error, n)}
 	for k := range n {
 		name := fmt.Sprint(round, "-", k)
-		p := insistenceOn(i.placed("place-"+name), "pay-"+name)
+		p := paymentOf(i.placed("place-"+name), "pay-"+name)
 		p.body = paidBy(method)
 		s.payments = append(s.payments, p)
 	}
 	for k, p := range s.payments {
-		s.clients.Go(func() { s.answers[k], s.errs[k] = i.confirm(i.t.Context(), p.order, p.key, p.body) })
+		s.clients.Go(func() { s.answers[k], s.errs[k] = i.ask(i.t.Context(), p.path, p.key, p.body) })
 	}
 	return s
 }
@@ -153,7 +153,7 @@ func (s *sleeping) takenOver(t *testing.T, by, sleeper *instance) {
 		require.NoError(t, s.errs[k], "whoever wakes up answers")
 		switch a := s.answers[k]; a.status {
 		case http.StatusOK:
-			p.paid = append(p.paid, a.body)
+			p.final = append(p.final, a.body)
 		case http.StatusConflict, http.StatusServiceUnavailable:
 		default:
 			assert.Fail(t, "an answer that must not be", "%d %s", a.status, a.body)
