@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(folder)
+		defer func() { _ = os.RemoveAll(folder) }()
 		build = sync.OnceValues(func() (string, error) {
 			path := filepath.Join(folder, "kakutei")
 			said, err := exec.CommandContext(context.Background(), "go", "build",

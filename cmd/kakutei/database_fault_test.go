@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -125,35 +127,85 @@ func TestADatabaseThatStallsIsUnavailableInBoundedTime(t *testing.T) {
 	r.stop()
 }
 
+// While the provider is asked, somebody else takes what the completion needs: the order's row or, on SQLite, the file. The
+// outcome is unknown then, since the money may have been taken, and known when it is given back.
+func TestARowOrAFileThatIsHeldFromOutsideLeavesTheOutcomeUnknownUntilItIsGivenBack(t *testing.T) {
+	for name, hold := range map[string][]string{
+		"SQLite": {`BEGIN IMMEDIATE`}, "PostgreSQL": {`BEGIN`, `SELECT id FROM orders FOR UPDATE`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := groundOn(t, lastingStores[name](t)).with("KAKUTEI_LEASE", "5s", "KAKUTEI_GATEWAY_TIMEOUT", "4s",
+				"KAKUTEI_LOCK_TIMEOUT", "300ms", "KAKUTEI_SWEEP_INTERVAL", "0")
+			r := serving(t, g.env)
+			p := paymentOf(r.placed("place-1"), "pay-1")
+			p.body = paidBy("pm_slow_2000")
+			answered := make(chan error, 1)
+			go func() {
+				_, err := p.try(t.Context(), r)
+				answered <- err
+			}()
+			require.Eventually(t, func() bool { return g.charges(p.order) == 1 }, soon, time.Millisecond)
+			outside, err := g.rows.Conn(t.Context())
+			require.NoError(t, err)
+			for _, statement := range hold {
+				_, err := outside.ExecContext(t.Context(), statement)
+				require.NoError(t, err)
+			}
+			require.NoError(t, <-answered)
+			assert.Equal(t, http.StatusServiceUnavailable, p.first.status, p.first.body)
+			assert.Contains(t, p.first.body, `"code":"outcome_unknown"`)
+			again := paymentOf(p.order, p.key)
+			again.body = p.body
+			began := time.Now()
+			final, err := again.try(t.Context(), r)
+			require.NoError(t, err)
+			assert.False(t, final)
+			assert.Less(t, time.Since(began), 2*time.Second, "a repeat is answered promptly")
+
+			_, err = outside.ExecContext(t.Context(), `ROLLBACK`)
+			require.NoError(t, err)
+			require.NoError(t, outside.Close())
+			require.NoError(t, p.insist(t.Context(), func() *running { return r }))
+			g.whole(r, p)
+			r.stop()
+		})
+	}
+}
+
 // underLoad has clients place orders and pay them, one after another, until the fault has run its course. Each payment that
 // has begun comes to its end.
 func (r *running) underLoad(fault func()) (payments []*insistence) {
 	r.t.Helper()
 	over, end := context.WithCancel(r.t.Context())
-	var mu sync.Mutex
+	defer end()
+	paid, errs := make([][]*insistence, 8), make([]error, 8)
 	var clients sync.WaitGroup
-	for c := range 8 {
+	for c := range paid {
 		clients.Go(func() {
-			for n := 0; over.Err() == nil; n++ {
-				name := fmt.Sprint(c, "-", n)
-				o := placing("place-" + name)
-				if !assert.NoError(r.t, o.insist(r.t.Context(), func() *running { return r }), o.key) {
-					return
-				}
-				p := paymentOf(orderIn(o.final[0]), "pay-"+name)
-				if !assert.NoError(r.t, p.insist(r.t.Context(), func() *running { return r }), p.key) {
-					return
-				}
-				mu.Lock()
-				payments = append(payments, p)
-				mu.Unlock()
+			for n := 0; over.Err() == nil && errs[c] == nil; n++ {
+				var p *insistence
+				p, errs[c] = r.paysInTheEnd(context.WithoutCancel(over), fmt.Sprint(c, "-", n))
+				paid[c] = append(paid[c], p)
 			}
 		})
 	}
 	fault()
 	end()
 	clients.Wait()
-	return payments
+	require.NoError(r.t, errors.Join(errs...))
+	return slices.Concat(paid...)
+}
+
+// paysInTheEnd is a client that places an order and pays it, whatever it takes.
+func (r *running) paysInTheEnd(ctx context.Context, name string) (*insistence, error) {
+	here := func() *running { return r }
+	o := placing("place-" + name)
+	if err := o.insist(ctx, here); err != nil {
+		return nil, err
+	}
+	p := paymentOf(orderIn(o.final[0]), "pay-"+name)
+	return p, p.insist(ctx, here)
 }
 
 // repeatedly has something happen at every tick, for a time.

@@ -136,8 +136,10 @@ func paymentOf(order, key string) *insistence {
 
 // placing is an order that is placed.
 func placing(key string) *insistence {
-	return &insistence{path: "/api/orders", key: key,
-		body: `{"currency":"JPY","lines":[{"sku":"tea","name":"煎茶","quantity":2,"unitPrice":500}]}`}
+	return &insistence{
+		path: "/api/orders", key: key,
+		body: `{"currency":"JPY","lines":[{"sku":"tea","name":"煎茶","quantity":2,"unitPrice":500}]}`,
+	}
 }
 
 // orderIn is the path of the order that was placed with this answer.
@@ -156,7 +158,7 @@ func (p *insistence) try(ctx context.Context, at *running) (final bool, err erro
 	defer cancel()
 	a, err := at.ask(ctx, p.path, p.key, p.body)
 	if err != nil {
-		return false, nil //nolint:nilerr // the client knows nothing then, and asks again
+		return false, nil // the client knows nothing then, and asks again
 	}
 	if p.first.status == 0 {
 		p.first = a

@@ -73,7 +73,7 @@ func (s server) processes() (pids []int) {
 	s.t.Helper()
 	c, err := pgx.Connect(s.t.Context(), s.url)
 	require.NoError(s.t, err)
-	defer c.Close(s.t.Context())
+	defer func() { _ = c.Close(s.t.Context()) }()
 	rows, err := c.Query(s.t.Context(), `SELECT pid FROM pg_stat_activity`)
 	require.NoError(s.t, err)
 	pids, err = pgx.CollectRows(rows, pgx.RowTo[int])
@@ -116,7 +116,7 @@ func (s server) begin() <-chan struct{} {
 	}
 	log, err := os.OpenFile(s.log, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(s.t, err)
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	c := exec.Command(program, args...) //nolint:noctx // .ci/with-postgres stops it
 	c.Dir, c.Stdout, c.Stderr = "/", log, log
 	if os.Geteuid() == 0 { // which it refuses to run as

@@ -125,17 +125,15 @@ func (w *wire) answered(m message) error {
 	fault, struck := w.fault, w.struck
 	w.fault = 0
 	w.mu.Unlock()
-	switch fault {
-	case 0:
+	if fault == 0 {
 		return nil
-	case HoldAnswer:
-		close(struck)
-		discard(w.server) // until one side hangs up
-	case LoseAnswerAndCut:
+	}
+	if fault == LoseAnswerAndCut {
 		w.proxy.Cut()
-		close(struck)
-	default:
-		close(struck)
+	}
+	close(struck)
+	if fault == HoldAnswer {
+		discard(w.server) // until one side hangs up
 	}
 	return errStruck
 }
