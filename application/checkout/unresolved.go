@@ -123,7 +123,7 @@ func (p *confirmation) audit(ctx context.Context, tx port.Tx) error {
 func storedConfirmPayment(left idempotency.Record) (ConfirmPayment, error) {
 	fields, err := left.Request.Fields()
 	if err != nil {
-		return ConfirmPayment{}, err
+		return ConfirmPayment{}, unreadable(err)
 	}
 	c := ConfirmPayment{Customer: left.Actor, Key: left.Key}
 	var amount, code string
@@ -141,14 +141,19 @@ func storedConfirmPayment(left idempotency.Record) (ConfirmPayment, error) {
 	}
 	units, err := strconv.ParseInt(amount, 10, 64)
 	if err != nil {
-		return ConfirmPayment{}, fmt.Errorf("%w: amount: %w", idempotency.ErrUnreadableRequest, err)
+		return ConfirmPayment{}, unreadable(err)
 	}
 	currency, err := money.ParseCurrency(code)
 	if err != nil {
-		return ConfirmPayment{}, fmt.Errorf("%w: %w", idempotency.ErrUnreadableRequest, err)
+		return ConfirmPayment{}, unreadable(err)
 	}
 	c.Money = money.Of(units, currency)
 	return c, nil
+}
+
+// unreadable says that a stored request is none: somebody has changed it in the store.
+func unreadable(err error) error {
+	return port.ErrUnavailable.Because(fmt.Errorf("%w: %w", idempotency.ErrUnreadableRequest, err))
 }
 
 // OrderOf is the order that a stored request is about; empty when it is about none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"kakutei/application/port"
@@ -32,30 +33,53 @@ type Tried struct {
 	Err    error              // nil: it has its outcome now
 }
 
-// Round tries what is due, limit records at most, oldest first, and tells what became of each. Several instances may do
-// so at once: each record is tried by one. One that cannot be settled, or whose use case panics, stops no other.
-func (r *Recovery) Round(ctx context.Context, limit int) (tried []Tried, err error) {
+// atOnce is how many records a round tries at the same time: a provider that hangs keeps the others waiting less.
+const atOnce = 8
+
+// Round tries what is due, limit records at most, and tells what became of each. Several instances may do so at once:
+// each record is tried by one. One that cannot be settled, or whose use case panics, stops no other.
+func (r *Recovery) Round(ctx context.Context, limit int) ([]Tried, error) {
 	var due []idempotency.Record
-	err = r.work.Read(ctx, func(tx port.Tx) (err error) {
+	err := r.work.Read(ctx, func(tx port.Tx) (err error) {
 		due, err = tx.Records().Unresolved(ctx, true, limit)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, left := range due {
+	results := make([]*Tried, len(due))
+	slots := make(chan struct{}, atOnce)
+	var running sync.WaitGroup
+	for i, left := range due {
+		slots <- struct{}{}
 		if ctx.Err() != nil {
-			return tried, ctx.Err()
+			break
 		}
-		switch won, err := r.win(ctx, left); {
-		case errors.Is(err, idempotency.ErrLost), errors.Is(err, idempotency.ErrInProgress): // somebody else was faster
-		case err != nil:
-			tried = append(tried, Tried{left, err})
-		default:
-			tried = append(tried, Tried{won, r.try(ctx, won)})
+		running.Go(func() {
+			defer func() { <-slots }()
+			results[i] = r.tryOne(ctx, left)
+		})
+	}
+	running.Wait()
+	var tried []Tried
+	for _, t := range results {
+		if t != nil {
+			tried = append(tried, *t)
 		}
 	}
-	return tried, nil
+	return tried, ctx.Err()
+}
+
+// tryOne tries a record, unless another instance or the client is faster.
+func (r *Recovery) tryOne(ctx context.Context, left idempotency.Record) *Tried {
+	switch won, err := r.win(ctx, left); {
+	case errors.Is(err, idempotency.ErrLost), errors.Is(err, idempotency.ErrInProgress):
+		return nil
+	case err != nil:
+		return &Tried{left, err}
+	default:
+		return &Tried{won, r.try(ctx, won)}
+	}
 }
 
 // win postpones the next try before this one begins: should the process die of it, the others have their turn.

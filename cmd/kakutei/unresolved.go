@@ -137,7 +137,7 @@ func resolveCommand() command {
 				return asOptions(err)
 			}
 			said.By = named.operator()
-			if err := serve.check(); err != nil {
+			if err := errors.Join(serve.check(), serve.gateway.lasting()); err != nil {
 				return err
 			}
 			return withStore(ctx, p, &serve.store, &serve.log, func(s opened) error {

@@ -173,6 +173,27 @@ func TestResolveBelievesTheProvidersListMoreThanAnOperator(t *testing.T) {
 	})
 }
 
+// Neither "paid" nor "declined" would be true of it, and the money may have been taken.
+func TestAPaymentWhoseOrderAHandHasCancelledStaysUnresolved(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
+		env, r, order := leaving(t, url, "pm_down")
+		listed := alone(t, env, "stuck", "--json").stdout
+		by(`UPDATE orders SET status = 'CANCELLED' WHERE id = '` + strings.TrimPrefix(order, "/api/orders/") + `'`)
+		for _, word := range [][]string{
+			naming("resolve", "--outcome", "charged", "--charge-id", "ch_seen", "--note", "n"),
+			naming("resolve", "--outcome", "not_charged", "--note", "n"),
+		} {
+			refused(t, alone(t, env, word...), "outcome_unknown")
+		}
+		assert.Contains(t, r.get(order).body, `"status":"CANCELLED"`)
+		assert.NotContains(t, r.operators("/api/audit"), `"resolved"`)
+		now := alone(t, env, "stuck", "--json").stdout
+		assert.Contains(t, now, `"idempotencyKey":"pay-1"`)
+		assert.NotEqual(t, listed, now, "each word was an execution")
+		r.stop()
+	})
+}
+
 // The provider is the one of the settings: the same variables as the service's.
 func TestResolveAsksTheConfiguredProvider(t *testing.T) {
 	env, r, _ := leaving(t, sqliteFile(t), "pm_down")
@@ -197,7 +218,7 @@ func TestNeitherReleaseNorResolveTouchesARecordWhoseHolderIsAlive(t *testing.T) 
 		}
 	}()
 	<-provider.asked
-	assert.Equal(t, "{\"records\":[]}\n", alone(t, env, "stuck", "--json").stdout)
+	assert.JSONEq(t, `{"records":[]}`, alone(t, env, "stuck", "--json").stdout)
 	refused(t, alone(t, env, naming("release")...), "lease_alive")
 	refused(t, alone(t, env, naming("resolve", "--outcome", "charged", "--charge-id", "c", "--note", "n")...), "lease_alive")
 	provider.release()

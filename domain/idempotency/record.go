@@ -66,7 +66,7 @@ type Record struct {
 	LeaseEnds   time.Time // while IN_PROGRESS: after it another holder may take over
 	Recoveries  int       // how often the recovery has tried it, since an operator last released it
 	RecoverFrom time.Time // the recovery leaves it alone until then; zero: until its lease is over
-	Disputed    bool      // what came back from outside only a person can settle: the recovery leaves it alone
+	Disputed    bool      // something came back from outside that only a person can settle: the recovery leaves it alone
 	CompletedAt time.Time // zero while IN_PROGRESS
 	ExpiresAt   time.Time // zero while IN_PROGRESS: from then on the record counts as absent
 	Outcome     Outcome
@@ -136,7 +136,6 @@ func (r Record) TakenBy(n Reservation, now time.Time, lease time.Duration) Recor
 	}
 	r.Token, r.LeaseEnds = n.Token, now.Add(lease)
 	r.Executions++
-	r.Disputed = false
 	return r
 }
 
@@ -174,6 +173,14 @@ func (r Record) Dispute(now time.Time) Record {
 // Unresolved tells a record that nobody works on and whose outcome nobody knows.
 func (r Record) Unresolved(now time.Time) bool {
 	return r.Status == InProgress && !now.Before(r.LeaseEnds)
+}
+
+// DueSince is from when on the recovery may try an unresolved record.
+func (r Record) DueSince() time.Time {
+	if r.RecoverFrom.IsZero() {
+		return r.LeaseEnds
+	}
+	return r.RecoverFrom
 }
 
 // longestBackoff is between two tries of the recovery at the most.

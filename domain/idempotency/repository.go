@@ -20,7 +20,8 @@ type Repository interface {
 	Find(ctx context.Context, s Scope) (Record, error)
 
 	// Unresolved lists records in progress whose lease is over, oldest first, limit at most. due leaves out those that
-	// the recovery leaves alone for now: candidates only, Replace decides.
+	// the recovery leaves alone for now, and begins with the one that has been due the longest: so that no number of
+	// hopeless records keeps the others from their turn. Candidates only: Replace decides.
 	Unresolved(ctx context.Context, due bool, limit int) ([]Record, error)
 
 	// Sweep deletes at most limit records that are finished and past their retention, and tells how many. It leaves out

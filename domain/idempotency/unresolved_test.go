@@ -131,11 +131,18 @@ func TestADisputeIsAnAbandonedRecordThatOnlyAPersonCanSettle(t *testing.T) {
 	assert.False(t, running.Abandoned(completed).Disputed)
 }
 
-// Whoever asks again gets another answer: what the last one was like says nothing any more.
-func TestATakeoverClearsTheDispute(t *testing.T) {
+// Money was taken that nobody had asked for. Whoever asks again may get no answer at all: that does not undo it.
+func TestADisputeOutlivesWhoeverAsksAgain(t *testing.T) {
 	disputed := holder.Opened(opened, lease).Dispute(completed)
-	assert.False(t, disputed.TakenBy(comes("second", asked), completed, lease).Disputed)
-	assert.True(t, disputed.Postponed("recovery", completed, time.Second).Disputed, "a try that has asked nobody does not")
+	assert.True(t, disputed.TakenBy(comes("second", asked), completed, lease).Abandoned(completed).Disputed)
+	assert.True(t, disputed.Postponed("recovery", completed, time.Second).Disputed)
+}
+
+func TestSinceWhenARecordIsDue(t *testing.T) {
+	running := holder.Opened(opened, lease)
+	assert.Equal(t, ends, running.DueSince(), "nobody has tried it: since the end of its lease")
+	assert.Equal(t, ends.Add(10*time.Second), running.Postponed("recovery", ends, 10*time.Second).DueSince())
+	assert.Equal(t, ends, running.Released("released", ends).DueSince())
 }
 
 func TestAReleasedRecordIsDueAtOnceAsIfNobodyHadTriedIt(t *testing.T) {

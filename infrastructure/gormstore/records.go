@@ -146,10 +146,12 @@ func (r records) Unresolved(ctx context.Context, due bool, limit int) (found []i
 	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
 		db = db.Model(&recordRow{}).Select(recordColumns).
 			Where("status = 'IN_PROGRESS' AND lease_expires_at <= ?", now)
+		order := "created_at, operation, actor, idempotency_key"
 		if due {
-			db = db.Where("NOT disputed AND coalesce(recover_from, lease_expires_at) <= ?", now)
+			const since = "coalesce(recover_from, lease_expires_at)"
+			db, order = db.Where("NOT disputed AND "+since+" <= ?", now), since+", "+order
 		}
-		return db.Order("created_at, operation, actor, idempotency_key").Limit(limit).Find(&[]recordRow{})
+		return db.Order(order).Limit(limit).Find(&[]recordRow{})
 	})
 	err = r.ask(ctx, q, func(answer row) error {
 		var next recordRow

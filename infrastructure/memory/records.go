@@ -57,8 +57,12 @@ func (r records) Unresolved(_ context.Context, due bool, limit int) ([]idempoten
 		return true
 	})
 	slices.SortFunc(found, func(a, b idempotency.Record) int {
+		waiting := 0
+		if due {
+			waiting = a.DueSince().Compare(b.DueSince())
+		}
 		return cmp.Or(
-			a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Operation, b.Operation),
+			waiting, a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Operation, b.Operation),
 			cmp.Compare(a.Actor, b.Actor), cmp.Compare(a.Key, b.Key),
 		)
 	})

@@ -197,15 +197,24 @@ func text(into *string) reader {
 		if err != nil {
 			return err
 		}
-		switch n := utf8.RuneCountInString(content); {
-		case n < 1 || n > maxText:
-			f.note(field, "must be 1 to %d characters, not %d", maxText, n)
-		case strings.ContainsFunc(content, unicode.IsControl):
-			f.note(field, "must not contain control characters")
-		default:
+		if wrong := wrongText(content); wrong != "" {
+			f.note(field, "%s", wrong)
+		} else {
 			*into = content
 		}
 		return nil
+	}
+}
+
+// wrongText says why a string is no text; empty if it is one.
+func wrongText(content string) string {
+	switch n := utf8.RuneCountInString(content); {
+	case n < 1 || n > maxText:
+		return fmt.Sprintf("must be 1 to %d characters, not %d", maxText, n)
+	case strings.ContainsFunc(content, unicode.IsControl):
+		return "must not contain control characters"
+	default:
+		return ""
 	}
 }
 

@@ -120,6 +120,11 @@ func NewResolution(scope idempotency.Scope, outcome, chargeID, note string) (che
 	refuse := func(field, detail string) (checkout.Resolution, error) {
 		return checkout.Resolution{}, fault.Invalid(fault.Violation{Field: field, Detail: detail})
 	}
+	for field, said := range map[string]string{"chargeId": chargeID, "note": note} {
+		if wrong := wrongText(said); said != "" && wrong != "" {
+			return refuse(field, wrong)
+		}
+	}
 	switch {
 	case outcome != outcomeCharged && outcome != outcomeNotCharged:
 		return refuse("outcome", "must be "+outcomeCharged+" or "+outcomeNotCharged)

@@ -57,10 +57,10 @@ func faultOf(err error) *fault.Fault {
 		return errNoRoute
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		return errNoMethod
+	case errors.Is(err, port.ErrCommitUnknown): // however it was lost
+		return idempotency.ErrOutcomeUnknown.Because(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return port.ErrUnavailable.Because(err)
-	case errors.Is(err, port.ErrCommitUnknown):
-		return idempotency.ErrOutcomeUnknown.Because(err)
 	default:
 		return errInternal.Because(err)
 	}

@@ -37,11 +37,11 @@ var unresolvedChecks = []check{
 }
 
 func nothingUnresolved(t *testing.T, e edge) {
-	assert.Equal(t, `{"records":[]}`, e.send(t, listing()).is(t, http.StatusOK).body)
+	assert.JSONEq(t, `{"records":[]}`, e.send(t, listing()).is(t, http.StatusOK).body)
 	e.send(t, confirming(e.place(t))).is(t, http.StatusOK)
 	e.send(t, confirming(e.place(t)).saying(`{"amount":1,"currency":"JPY"}`)).isProblem(t, 422, "amount_mismatch")
 	_, release := e.hold(t, 0)
-	assert.Equal(t, `{"records":[]}`, e.send(t, listing()).body, "neither what is finished nor what runs is unresolved")
+	assert.JSONEq(t, `{"records":[]}`, e.send(t, listing()).body, "neither what is finished nor what runs is unresolved")
 	release().is(t, http.StatusOK)
 }
 
