@@ -4,6 +4,7 @@ SHELL := bash
 
 PKG ?= ./...
 FUZZTIME ?= 10s
+CRASH_ROUNDS ?= 500
 # The tools have a go.mod of their own, so that the service's lists only what it is built from.
 TOOL := go tool -modfile=.tools/go.mod
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -52,6 +53,12 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 	    echo "== $$target in $$package"; \
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
 	  done
+
+# Each test names its faults; docs/failure-modes.md lists them all.
+.PHONY: crash
+crash: ## Kill instances CRASH_ROUNDS (500) times on each store, and break the database beneath them
+	CRASH_ROUNDS=$(CRASH_ROUNDS) .ci/with-postgres go test -count=1 -v -timeout 60m \
+	  -run 'Kill|Dies|Sleeps|Stopped|ACommit|Stalls|UnderLoad|HeldFrom|Recovers' ./cmd/kakutei
 
 .PHONY: cover
 cover: ## Measure which statements the tests run, into coverage.out

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -13,14 +16,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// binary builds the real program, as a release is built.
+// build builds the real program, once for all tests, as a release is built: without the race detector.
+var build func() (path string, err error)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		folder, err := os.MkdirTemp("", "kakutei-binary-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(folder) }()
+		build = sync.OnceValues(func() (string, error) {
+			path := filepath.Join(folder, "kakutei")
+			said, err := exec.CommandContext(context.Background(), "go", "build",
+				"-ldflags", "-X main.version=v1.2.3 -X main.commit=abc1234", "-o", path, ".").CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, said)
+			}
+			return path, err
+		})
+		return m.Run()
+	}())
+}
+
+// binary is the real program's path.
 func binary(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kakutei")
-	build := exec.CommandContext(t.Context(), "go", "build",
-		"-ldflags", "-X main.version=v1.2.3 -X main.commit=abc1234", "-o", path, ".")
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, string(said))
+	path, err := build()
+	require.NoError(t, err)
 	return path
 }
 

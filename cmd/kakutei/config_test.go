@@ -34,6 +34,7 @@ var contract = map[string]string{
 	"KAKUTEI_TIME_ZONE":             "Asia/Tokyo",
 	"KAKUTEI_LOG_FORMAT":            "", // text on a terminal, else json
 	"KAKUTEI_LOG_LEVEL":             "info",
+	"KAKUTEI_FAILPOINT":             "",
 }
 
 func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
@@ -48,10 +49,11 @@ func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
 	assert.Equal(t, contract, offered)
 }
 
-func TestOnlySecretsHaveNoFlag(t *testing.T) {
+func TestOnlySecretsAndTheFailpointHaveNoFlag(t *testing.T) {
 	for _, c := range commands() {
 		for _, v := range c.variables {
 			assert.Equal(t, v.name == "KAKUTEI_GATEWAY_TOKEN", v.secret, v.name)
+			assert.Equal(t, v.name == "KAKUTEI_GATEWAY_TOKEN" || v.name == "KAKUTEI_FAILPOINT", !v.flagged(), v.name)
 		}
 	}
 	got := call(t, nil, "serve", "--gateway-token", "s3cret")
@@ -94,6 +96,7 @@ func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
 		},
 		"KAKUTEI_LOG_FORMAT": {"xml", "JSON"},
 		"KAKUTEI_LOG_LEVEL":  {"loud", "0", "INFO"},
+		"KAKUTEI_FAILPOINT":  {"anywhere", "After-Commit", "1", "after-commit,after-charge"},
 	}
 	require.Len(t, bad, len(contract), "every variable can have a bad value")
 	for name, values := range bad {

@@ -58,7 +58,7 @@ func initialText(v variable) string {
 }
 
 func note(v variable) string {
-	if v.secret {
+	if !v.flagged() {
 		return " (no flag)"
 	}
 	return ""

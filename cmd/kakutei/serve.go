@@ -30,11 +30,12 @@ type serveConfig struct {
 	work    workConfig
 	books   booksConfig
 	log     logConfig
+	failing failpointConfig
 }
 
 func (c *serveConfig) variables() []variable {
 	return slices.Concat(c.access.variables(), c.store.variables(), c.gateway.variables(), c.work.variables(),
-		c.books.variables(), c.log.variables())
+		c.books.variables(), c.log.variables(), c.failing.variables())
 }
 
 func serveCommand() command {
@@ -50,6 +51,9 @@ func serveCommand() command {
 // check looks at what only several variables together can have wrong.
 func (c *serveConfig) check() error {
 	if err := c.access.check(); err != nil {
+		return err
+	}
+	if err := c.failing.check(c.access.auth); err != nil {
 		return err
 	}
 	return c.work.check(c.gateway.timeout)
@@ -97,6 +101,7 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 	if err != nil {
 		return parts{}, err
 	}
+	provider = c.failing.at.gateway(provider, log)
 	times := idempotent.Config{
 		Lease: c.work.lease, Retention: c.work.retention,
 		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout,
@@ -105,8 +110,9 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 	observers := port.Observers{logging.NewObserver(log), auditing}
 	return parts{
 		till: &checkout.Till{
-			Executor: idempotent.New(store, httpapi.Documents{}, observers, times),
-			Work:     store, Gateway: provider, Observer: observers,
+			Executor: idempotent.New(
+				c.failing.at.work(store, checkout.OpConfirmPayment, log), httpapi.Documents{}, observers, times),
+			Work: store, Gateway: provider, Observer: observers,
 			KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
 			Books: checkout.Books{Company: c.books.company, Zone: c.books.zone},
 		},
@@ -131,13 +137,16 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	if c.access.exposed == exposed {
 		log.Warn("DEMO MODE IS EXPOSED: whoever reaches this address may act as anybody", "listen", c.access.listen)
 	}
+	if c.failing.at != "" {
+		log.Warn("A FAILPOINT IS SET: this process kills itself in a payment", "failpoint", string(c.failing.at))
+	}
 	listener, err := net.Listen("tcp", c.access.listen)
 	if err != nil {
 		return nil, fmt.Errorf("KAKUTEI_LISTEN: %w", err)
 	}
 	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log}
 	recovery := idempotent.NewRecovery(store, c.work.recoverEvery, map[idempotency.Operation]idempotent.Resume{
-		checkout.OpConfirmPayment: inner.till.Resume,
+		checkout.OpConfirmPayment: c.failing.at.resume(inner.till.Resume),
 	})
 	finishing := recovering{recovery: recovery, interval: c.work.recoverEvery, log: log}
 	comparing := comparing{reconciliation: inner.compared, interval: c.work.compareEvery, log: log}

@@ -15,6 +15,7 @@ type variable struct {
 	means   string // one line of the help
 	set     func(text string) error
 	secret  bool // then there is no flag: other users of the machine can read a command line
+	bare    bool // no flag either: nothing for a user's hand
 	option  bool
 	toggle  bool // an option that is on or off: set is told "true" when it is given
 }
@@ -45,12 +46,15 @@ func (v variable) field() string {
 	return strings.ToUpper(strings.ReplaceAll(v.name, "-", "_"))
 }
 
-// flagsOf is a new struct for kong to fill: a field named like each variable that is not secret, nil unless its flag
-// was given.
+// flagged tells whether the variable is a flag, too.
+func (v variable) flagged() bool { return !v.secret && !v.bare }
+
+// flagsOf is a new struct for kong to fill: a field named like each variable that has a flag, nil unless its flag was
+// given.
 func flagsOf(variables []variable) reflect.Value {
 	var fields []reflect.StructField
 	for _, v := range variables {
-		if v.secret {
+		if !v.flagged() {
 			continue
 		}
 		kind := reflect.TypeFor[*string]()

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// server is a PostgreSQL server of one test's own, which may be killed.
+type server struct {
+	t   *testing.T
+	url string
+	log string // its log file; the data lies beside it
+}
+
+// ownServer starts one, as `make test` does for all tests. It is gone when the test ends.
+func ownServer(t *testing.T) server {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "../../.ci/with-postgres", "bash", "-c",
+		`echo "$KAKUTEI_TEST_DATABASE_URL $KAKUTEI_TEST_POSTGRES_LOG"; cat >/dev/null`)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it stops the server then
+	c.Env, c.Stderr = withoutKakutei(os.Environ()), os.Stderr
+	stdin, err := c.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = c.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, "the server does not start")
+	url, log, _ := strings.Cut(strings.TrimSpace(line), " ")
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	return server{t: t, url: url, log: log}
+}
+
+func (s server) data() string { return filepath.Join(filepath.Dir(s.log), "data") }
+
+// crash kills the server and all its processes at once: nothing is flushed, nobody is told.
+func (s server) crash() {
+	s.t.Helper()
+	pids := append([]int{s.postmaster()}, s.processes()...)
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the others end by themselves without the first one
+	}
+}
+
+func (s server) postmaster() int {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	require.NoError(s.t, err)
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(line)
+	require.NoError(s.t, err)
+	return pid
+}
+
+func (s server) processes() (pids []int) {
+	s.t.Helper()
+	c, err := pgx.Connect(s.t.Context(), s.url)
+	require.NoError(s.t, err)
+	defer func() { _ = c.Close(s.t.Context()) }()
+	rows, err := c.Query(s.t.Context(), `SELECT pid FROM pg_stat_activity`)
+	require.NoError(s.t, err)
+	pids, err = pgx.CollectRows(rows, pgx.RowTo[int])
+	require.NoError(s.t, err)
+	return pids
+}
+
+// restart starts the server as it was started before, and returns when it answers: it has recovered then.
+func (s server) restart() {
+	s.t.Helper()
+	late := time.Now().Add(patience)
+	for time.Now().Before(late) {
+		ended := s.begin()
+		for {
+			if c, err := pgx.Connect(s.t.Context(), s.url); err == nil {
+				_ = c.Close(s.t.Context())
+				return
+			}
+			select {
+			case <-ended: // processes of the dead one were still there
+			case <-time.After(10 * time.Millisecond):
+				continue
+			}
+			break
+		}
+	}
+	log, _ := os.ReadFile(s.log)
+	require.FailNow(s.t, "the server does not start again", string(log))
+}
+
+// begin starts the server's program by the command that the last one has noted. The channel is closed when it ends.
+func (s server) begin() <-chan struct{} {
+	s.t.Helper()
+	noted, err := os.ReadFile(filepath.Join(s.data(), "postmaster.opts"))
+	require.NoError(s.t, err)
+	program, rest, _ := strings.Cut(strings.TrimSpace(string(noted)), " ")
+	var args []string
+	for _, quoted := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(rest, -1) {
+		args = append(args, quoted[1])
+	}
+	log, err := os.OpenFile(s.log, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(s.t, err)
+	defer func() { _ = log.Close() }()
+	c := exec.Command(program, args...) //nolint:noctx // .ci/with-postgres stops it
+	c.Dir, c.Stdout, c.Stderr = "/", log, log
+	if os.Geteuid() == 0 { // which it refuses to run as
+		info, err := os.Stat(s.data())
+		require.NoError(s.t, err)
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		require.True(s.t, ok)
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
+	}
+	require.NoError(s.t, c.Start())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.Wait()
+	}()
+	return ended
+}
+
+// The whole server dies under load, again and again: what was acknowledged is there afterwards, and nothing is there twice.
+func TestADatabaseServerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
+	s := ownServer(t)
+	g := groundOn(t, s.url)
+	r := serving(t, g.env)
+	var away []time.Duration
+	payments := r.underLoad(func() {
+		repeatedly(time.Second, 3*time.Second+500*time.Millisecond, func() {
+			s.crash()
+			began := time.Now()
+			s.restart()
+			away = append(away, time.Since(began).Round(time.Millisecond))
+		})
+	})
+	assert.NotEmpty(t, away)
+	t.Logf("%d payments while the server was killed; it was away for %v", len(payments), away)
+	g.whole(r, payments...)
+	r.stop()
+}
