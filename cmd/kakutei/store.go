@@ -101,3 +101,15 @@ func (c *storeConfig) name() string {
 	}
 	return "PostgreSQL at " + cmp.Or(u.Host, u.Query().Get("host")) + u.Path
 }
+
+// withStore opens the store that a command works on, and closes it.
+func withStore(ctx context.Context, p program, c *storeConfig, log *logConfig, do func(opened) error) error {
+	if err := c.lasting(); err != nil {
+		return err
+	}
+	s, err := c.open(ctx, log.logger(p.stderr), p.patience)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}

@@ -179,18 +179,6 @@ func asOptions(err error) error {
 	return errors.New(strings.Join(all, "; "))
 }
 
-// withStore opens the store that a command works on, and closes it.
-func withStore(ctx context.Context, p program, c *storeConfig, log *logConfig, do func(opened) error) error {
-	if err := c.lasting(); err != nil {
-		return err
-	}
-	s, err := c.open(ctx, log.logger(p.stderr), p.patience)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(s), s.Close())
-}
-
 // resolve has what it meets on its way audited before it returns.
 func (p parts) resolve(ctx context.Context, said checkout.Resolution) (checkout.OutcomeView, error) {
 	view, err := p.till.Resolve(ctx, said)
