@@ -113,7 +113,11 @@ func (c *movingClock) pass(d time.Duration) {
 
 func openWorld(t *rapid.T) *world {
 	clock := &movingClock{now: time.Date(2026, 11, 30, 1, 2, 3, 0, time.UTC)}
-	shop := storetest.OpenShop(memory.New(clock.Now), storetest.NewProvider())
+	var work port.UnitOfWork = memory.New(clock.Now)
+	if rapid.Bool().Draw(t, "writes are deferred") {
+		work = memory.NewDeferring(memory.New(clock.Now))
+	}
+	shop := storetest.OpenShop(work, storetest.NewProvider())
 	w := &world{
 		shop: shop, clock: clock, stage: stage{shop.Provider, make(chan *call)},
 		first: map[idempotency.Scope]answered{}, meant: map[idempotency.Scope]map[string]bool{},
