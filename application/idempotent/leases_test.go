@@ -114,6 +114,24 @@ func TestTheWorkHasADeadlineOfItsOwnAndTheCallAShorterOne(t *testing.T) {
 	assert.Equal(t, 18*time.Second, times.Deadline())
 }
 
+// What runs before the call uses up the lease, too: the call has what is left of it, however long its own timeout is.
+func TestACallEndsBeforeItsLease(t *testing.T) {
+	clock := storetest.NewClock()
+	times := storetest.Times
+	times.Lease = times.CallTimeout / 2
+	d := deskOver(memory.New(clock.Now), clock, times)
+	latest := time.Now().Add(times.CallTimeout)
+	o := operation{call: func(ctx context.Context) error {
+		ends, bounded := ctx.Deadline()
+		assert.True(t, bounded)
+		assert.True(t, ends.Before(latest.Add(-times.Lease+time.Second)), "the call may run until %s", ends)
+		return nil
+	}}
+	_, err := d.Execute(t.Context(), intent, o.steps)
+	require.NoError(t, err)
+	assert.Equal(t, 1, o.calls)
+}
+
 func TestACallIsCutOffAtItsTimeout(t *testing.T) {
 	clock := storetest.NewClock()
 	times := storetest.Times

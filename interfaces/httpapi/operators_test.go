@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -322,4 +323,18 @@ func members(t *testing.T, text string) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// stalled is a store whose commits give no answer until the request's time is over.
+type stalled struct{ port.UnitOfWork }
+
+func (stalled) Do(context.Context, port.Wait, func(port.Tx) error) error {
+	return fmt.Errorf("%w: %w", port.ErrCommitUnknown, context.DeadlineExceeded)
+}
+
+// However a commit's answer was lost, nobody is told that nothing was done.
+func TestAReleaseWhoseCommitStallsIsAnUnknownOutcome(t *testing.T) {
+	e := open(t, stalled{inMemory(t)})
+	e.send(t, post("/api/unresolved/release", `{"operation":"ConfirmPayment","actor":"alice","idempotencyKey":"k"}`).
+		token("demo-operator")).isProblem(t, http.StatusServiceUnavailable, "outcome_unknown")
 }
