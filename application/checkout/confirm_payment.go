@@ -70,6 +70,8 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 		ask = p.ask
 	case attempt.ForgottenAt(tx.Now(), p.KeyRetention):
 		ask = p.lookup
+	case attempt.WrittenOff > 0:
+		ask = p.chargeUnlessListed
 	}
 	return idempotent.Then(p.charge(attempt, ask)), tx.Orders().Save(ctx, o)
 }
@@ -105,6 +107,16 @@ func (t *Till) lookup(ctx context.Context, a payment.Attempt) (payment.Answer, e
 	return a.FindIn(list)
 }
 
+// chargeUnlessListed is for an attempt after one that an operator's word has ended: a holder that slept, or a provider
+// that is slow, may have taken the money since.
+func (t *Till) chargeUnlessListed(ctx context.Context, a payment.Attempt) (payment.Answer, error) {
+	answer, err := t.lookup(ctx, a)
+	if errors.Is(err, payment.ErrNotListed) {
+		return t.Gateway.Charge(ctx, a)
+	}
+	return answer, err
+}
+
 // record writes the provider's answer into the order, and a charge into the books, in one commit with the outcome.
 func (p *confirmation) record(attempt int, answer payment.Answer) idempotent.Finish {
 	return func(ctx context.Context, tx port.Tx) (any, error) {
@@ -126,7 +138,7 @@ func (p *confirmation) record(attempt int, answer payment.Answer) idempotent.Fin
 			}
 			return receiptOf(o), p.audit(ctx, tx)
 		case payment.Decline:
-			if err := o.DeclinePayment(attempt); err != nil {
+			if err := o.DeclinePayment(attempt, answer); err != nil {
 				return nil, err
 			}
 			if err := tx.Orders().Save(ctx, o); err != nil {

@@ -101,7 +101,7 @@ func (p *confirmation) ask(ctx context.Context, a payment.Attempt) (payment.Answ
 	if charge, ok := listed.(payment.Charge); err == nil && ok && charge.Money == a.Money {
 		return nil, payment.ErrChargeFound
 	}
-	return payment.Decline{Code: declinedByOperator}, nil
+	return payment.Decline{Code: declinedByOperator, WriteOff: true}, nil
 }
 
 // audit writes an operator's word into the audit log, in the commit that it decides.

@@ -125,6 +125,70 @@ func TestAnOperatorsNotChargedIsADeclineAndTheOrderCanBePaid(t *testing.T) {
 	})
 }
 
+// The holder slept, or the provider is slow: the charge comes after the word. The next key must not charge again.
+func TestTheNextKeyFindsAChargeThatCameAfterTheOperatorsWord(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		id := s.left(t, storetest.Unreachable)
+		running := s.state(t, id).Attempt
+		_, err := s.Resolve(t.Context(), word(false))
+		require.NoError(t, err)
+		_, err = s.Provider.Charge(t.Context(), running)
+		require.NoError(t, err)
+
+		answer, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k2"))
+		require.NoError(t, err)
+		assert.Equal(t, order.Paid, receipt(t, answer).Status)
+		assert.Equal(t, 1, s.Provider.Charges())
+		assert.Zero(t, s.Provider.CallsUnder(string(id)+":2"), "what has been paid for is not asked for again")
+	})
+}
+
+// The charge of the second attempt may be as late as the one of the first, and then it is the order's.
+func TestEveryAttemptAfterAnOperatorsWordReadsTheListFirst(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		id := s.left(t, storetest.Unreachable)
+		first := s.state(t, id).Attempt
+		_, err := s.Resolve(t.Context(), word(false))
+		require.NoError(t, err)
+
+		s.Provider.Next(storetest.Declining("card_declined"))
+		answer, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k2"))
+		require.NoError(t, err)
+		require.NotEmpty(t, answer.Refusal)
+
+		s.Provider.HideList(errors.New("no list"))
+		_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k3"))
+		assertUnknown(t, err)
+		assert.Zero(t, s.Provider.CallsUnder(string(id)+":3"), "a list that cannot be read proves nothing")
+
+		s.Provider.HideList(nil)
+		_, err = s.Provider.Charge(t.Context(), first)
+		require.NoError(t, err)
+		r := word(false)
+		r.Scope.Key = "k3"
+		_, err = s.Resolve(t.Context(), r)
+		require.ErrorIs(t, err, payment.ErrChargeFound, "the charge is the order's, whichever attempt has taken it")
+		_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k3"))
+		require.NoError(t, err)
+		assert.Equal(t, order.Paid, s.state(t, id).Status)
+		assert.Equal(t, 1, s.Provider.Charges())
+	})
+}
+
+// What the provider itself has declined is over there, too: its list is not asked for.
+func TestAnAttemptAfterTheProvidersOwnNoIsSentAtOnce(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		id := s.placed(t)
+		s.Provider.Next(storetest.Declining("card_declined"))
+		_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+		require.NoError(t, err)
+		s.Provider.HideList(errors.New("no list"))
+		_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k2"))
+		require.NoError(t, err)
+		assert.Zero(t, s.Provider.Lookups())
+	})
+}
+
 // A lost approval and a new key would be a second charge.
 func TestNotChargedIsRefusedWhenTheProvidersListShowsTheCharge(t *testing.T) {
 	inBothShops(t, func(t *testing.T, s shop) {

@@ -122,6 +122,7 @@ func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.A
 	o.s.PayingKey = r.Key
 	o.s.Attempt = payment.Attempt{
 		OrderID: string(o.s.ID), Number: o.s.Attempt.Number + 1, Money: r.Money, Method: r.Method, BegunAt: now,
+		WrittenOff: o.s.Attempt.WrittenOff,
 	}
 	return o.s.Attempt, true, nil
 }
@@ -143,7 +144,7 @@ func (o *Order) ConfirmPayment(attempt int, charge payment.Charge, now time.Time
 }
 
 // DeclinePayment ends the running attempt without money and leaves the order open for the next. Error: ErrOtherAttempt.
-func (o *Order) DeclinePayment(attempt int) error {
+func (o *Order) DeclinePayment(attempt int, d payment.Decline) error {
 	if !o.runs(attempt) {
 		return ErrOtherAttempt
 	}
@@ -151,6 +152,9 @@ func (o *Order) DeclinePayment(attempt int) error {
 		return err
 	}
 	o.s.PayingKey = ""
+	if d.WriteOff {
+		o.s.Attempt.WrittenOff = attempt
+	}
 	return nil
 }
 

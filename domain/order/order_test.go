@@ -84,7 +84,7 @@ func TestAPaymentIsConfirmed(t *testing.T) {
 func TestADeclineLeavesTheOrderOpenForTheNextAttempt(t *testing.T) {
 	o := orderThatIs(t, pending)
 	want := o.State()
-	require.NoError(t, o.DeclinePayment(1))
+	require.NoError(t, o.DeclinePayment(1, theirNo))
 	want.Status, want.PayingKey = order.Placed, ""
 	assert.Equal(t, want, o.State(), "the last attempt is remembered: the next number follows from it")
 
@@ -94,9 +94,28 @@ func TestADeclineLeavesTheOrderOpenForTheNextAttempt(t *testing.T) {
 	assert.Equal(t, 2, attempt.Number)
 	assert.Equal(t, later, attempt.BegunAt)
 	assert.Equal(t, "other", o.State().PayingKey)
-	require.ErrorIs(t, o.DeclinePayment(1), order.ErrOtherAttempt)
+	require.ErrorIs(t, o.DeclinePayment(1, theirNo), order.ErrOtherAttempt)
 	require.ErrorIs(t, o.ConfirmPayment(1, chargeOf(total), later), order.ErrOtherAttempt)
 	require.NoError(t, o.ConfirmPayment(2, chargeOf(total), later))
+}
+
+// The provider has not heard of a person's word: its charge may still come.
+func TestTheAttemptsAfterOneThatWasWrittenOffKnowOfIt(t *testing.T) {
+	o := orderThatIs(t, pending)
+	require.NoError(t, o.DeclinePayment(1, payment.Decline{Code: "said", WriteOff: true}))
+	second, _, err := o.BeginPayment(byKey, later)
+	require.NoError(t, err)
+	assert.Equal(t, 1, second.WrittenOff)
+	require.NoError(t, o.DeclinePayment(2, theirNo))
+
+	third, _, err := o.BeginPayment(byKey, later)
+	require.NoError(t, err)
+	assert.Equal(t, 1, third.WrittenOff, "the provider's own no settles the second attempt alone")
+	require.NoError(t, o.DeclinePayment(3, payment.Decline{Code: "said", WriteOff: true}))
+
+	fourth, _, err := o.BeginPayment(byKey, later)
+	require.NoError(t, err)
+	assert.Equal(t, 3, fourth.WrittenOff)
 }
 
 func TestAnOrderIsCancelledOnce(t *testing.T) {

@@ -53,7 +53,7 @@ func orderThatIs(t require.TestingT, s state) *order.Order {
 		begin()
 	case placedAgain:
 		begin()
-		require.NoError(t, o.DeclinePayment(1))
+		require.NoError(t, o.DeclinePayment(1, theirNo))
 	case paid:
 		begin()
 		require.NoError(t, o.ConfirmPayment(1, chargeOf(total), placedAt.Add(2*time.Minute)))
@@ -63,6 +63,8 @@ func orderThatIs(t require.TestingT, s state) *order.Order {
 	}
 	return o
 }
+
+var theirNo = payment.Decline{Code: "card_declined"}
 
 func chargeOf(m money.Money) payment.Charge {
 	return payment.Charge{ID: "ch_1", Money: m, ChargedAt: placedAt}
@@ -90,10 +92,10 @@ var verbs = []verb{
 		return true, o.ConfirmPayment(o.State().Attempt.Number, chargeOf(otherMoney), later)
 	}},
 	{"decline this attempt", func(o *order.Order) (bool, error) {
-		return true, o.DeclinePayment(o.State().Attempt.Number)
+		return true, o.DeclinePayment(o.State().Attempt.Number, theirNo)
 	}},
 	{"decline other attempt", func(o *order.Order) (bool, error) {
-		return true, o.DeclinePayment(o.State().Attempt.Number - 1)
+		return true, o.DeclinePayment(o.State().Attempt.Number-1, theirNo)
 	}},
 	{"cancel", func(o *order.Order) (bool, error) { return o.Cancel("second reason", later) }},
 }

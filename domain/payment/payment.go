@@ -20,6 +20,9 @@ type Attempt struct {
 	Money   money.Money
 	Method  string // the provider's token for how to pay, never card data; empty: the gateway's default
 	BegunAt time.Time
+	// WrittenOff is the order's last attempt that a person's word has ended, 0 if none was. The charge of such an attempt
+	// may still have been on its way to the provider: whoever comes after it looks for it first.
+	WrittenOff int
 }
 
 // GatewayKey names the charge to the provider. It follows from order and attempt, not from the request's key: two tabs
@@ -46,6 +49,8 @@ type Charge struct {
 type Decline struct {
 	Code    string // why, in the provider's words: "card_declined"
 	Message string // for people; may be empty
+	// WriteOff says that it is a person's word, not the provider's: nobody has told the provider that the attempt is over.
+	WriteOff bool
 }
 
 func (Charge) definite()  {}
@@ -84,15 +89,41 @@ type Booking struct {
 	Answer     Answer
 }
 
-// FindIn is the answer that the provider's list gives to this attempt: the line under its gateway key, and no other.
+// FindIn is the answer that the provider's list gives to this attempt: the line under its gateway key. If that is no
+// charge, the money may have been taken by an attempt that was written off; any other line is none of its business.
 // Error: ErrNotListed.
 func (a Attempt) FindIn(list []Booking) (Answer, error) {
+	var own, late Answer
 	for _, b := range list {
-		if b.GatewayKey == a.GatewayKey() {
-			return b.Answer, nil
+		charge, charged := b.Answer.(Charge)
+		switch {
+		case b.GatewayKey == a.GatewayKey():
+			own = b.Answer
+			if charged {
+				return own, nil
+			}
+		case charged && charge.Money == a.Money && a.wroteOff(b.GatewayKey):
+			late = charge
 		}
 	}
-	return nil, fmt.Errorf("%w: %s", ErrNotListed, a.GatewayKey())
+	switch {
+	case late != nil:
+		return late, nil
+	case own != nil:
+		return own, nil
+	default:
+		return nil, fmt.Errorf("%w: %s", ErrNotListed, a.GatewayKey())
+	}
+}
+
+// wroteOff tells whether the key is of an attempt that was over when a person's word ended the last such one.
+func (a Attempt) wroteOff(gatewayKey string) bool {
+	for n := 1; n <= a.WrittenOff; n++ {
+		if gatewayKey == (Attempt{OrderID: a.OrderID, Number: n}).GatewayKey() {
+			return true
+		}
+	}
+	return false
 }
 
 // Gateway is the port to the provider. Every error means unknown: the money may have been taken or not, now or in a

@@ -117,6 +117,45 @@ func TestOnlyTheLineUnderItsOwnKeySettlesAnAttempt(t *testing.T) {
 	}
 }
 
+func TestTheMoneyThatAWrittenOffAttemptHasTakenSettlesTheNextOne(t *testing.T) {
+	line := func(attempt int, answer payment.Answer) payment.Booking {
+		key := payment.Attempt{OrderID: "o-1", Number: attempt}.GatewayKey()
+		return payment.Booking{OrderID: "o-1", Attempt: attempt, GatewayKey: key, Answer: answer}
+	}
+	own, late := payment.Charge{ID: "own", Money: money.Of(1000, money.JPY)}, payment.Charge{ID: "late", Money: money.Of(1000, money.JPY)}
+	refunded, decline := payment.Charge{ID: "other", Money: money.Of(999, money.JPY)}, payment.Decline{Code: "card_declined"}
+	const nothing = 0
+	for name, c := range map[string]struct {
+		writtenOff int
+		list       []payment.Booking
+		want       payment.Answer // nil: not listed
+	}{
+		"taken late":                             {2, []payment.Booking{line(2, late)}, late},
+		"taken late by the one before it":        {2, []payment.Booking{line(1, late)}, late},
+		"taken late, and this one was declined":  {2, []payment.Booking{line(2, late), line(3, decline)}, late},
+		"and declined first":                     {2, []payment.Booking{line(3, decline), line(2, late)}, late},
+		"taken twice: a person's business":       {2, []payment.Booking{line(2, late), line(3, own)}, own},
+		"taken by this one alone":                {2, []payment.Booking{line(3, own)}, own},
+		"declined late":                          {2, []payment.Booking{line(2, decline)}, nil},
+		"other money, which was refunded":        {2, []payment.Booking{line(2, refunded)}, nil},
+		"other money, and this one was declined": {2, []payment.Booking{line(2, refunded), line(3, decline)}, decline},
+		"taken by an attempt that was not":       {1, []payment.Booking{line(2, late)}, nil},
+		"taken by an attempt to come":            {2, []payment.Booking{line(4, late)}, nil},
+		"nothing was ever written off":           {nothing, []payment.Booking{line(2, late), line(1, late)}, nil},
+	} {
+		a := attempt(3)
+		a.WrittenOff = c.writtenOff
+		answer, err := a.FindIn(c.list)
+		if c.want == nil {
+			require.ErrorIs(t, err, payment.ErrNotListed, name)
+			assert.Nil(t, answer, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		assert.Equal(t, c.want, answer, name)
+	}
+}
+
 func TestADeclineIsARefusalThatNamesItsReason(t *testing.T) {
 	f, isRefusal := fault.Refusal(payment.Decline{Code: "card_declined", Message: "for the log"}.Refusal())
 	require.True(t, isRefusal)

@@ -31,6 +31,7 @@ type orderRow struct {
 	AttemptCurrency *string
 	AttemptMethod   *string
 	AttemptBegunAt  instant
+	WrittenOff      int
 	PayingKey       *string
 	PaymentID       *string
 	ChargeID        *string
@@ -44,14 +45,14 @@ type orderRow struct {
 func (orderRow) TableName() string { return "orders" }
 
 const orderColumns = `id, customer_id, status, amount, currency, placed_at, version, attempt, attempt_amount,
-	attempt_currency, attempt_method, attempt_begun_at, paying_key, payment_id, charge_id, paid_at, cancelled_at,
+	attempt_currency, attempt_method, attempt_begun_at, written_off, paying_key, payment_id, charge_id, paid_at, cancelled_at,
 	cancel_reason, lines`
 
 // columns are where orderColumns are scanned into.
 func (r *orderRow) columns() []any {
 	return []any{
 		&r.ID, &r.CustomerID, &r.Status, &r.Amount, &r.Currency, &r.PlacedAt, &r.Version, &r.Attempt, &r.AttemptAmount,
-		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.PayingKey, &r.PaymentID, &r.ChargeID, &r.PaidAt,
+		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.WrittenOff, &r.PayingKey, &r.PaymentID, &r.ChargeID, &r.PaidAt,
 		&r.CancelledAt, &r.CancelReason, &r.Lines,
 	}
 }
@@ -59,7 +60,7 @@ func (r *orderRow) columns() []any {
 // changeable are the columns that the verbs change.
 var changeable = []string{
 	"status", "version", "attempt", "attempt_amount", "attempt_currency", "attempt_method", "attempt_begun_at",
-	"paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
+	"written_off", "paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
 }
 
 // errOverwritten says that the stored order is not the one that was read: start anew, from a fresh read.
@@ -217,7 +218,8 @@ func orderRowOf(o *order.Order) (orderRow, error) {
 		AttemptAmount:   optional(s.Attempt.Money.Units()),
 		AttemptCurrency: optional(s.Attempt.Money.Currency().Code()),
 		AttemptMethod:   optional(s.Attempt.Method), AttemptBegunAt: instant{s.Attempt.BegunAt},
-		PayingKey: optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
+		WrittenOff: s.Attempt.WrittenOff,
+		PayingKey:  optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
 		PaidAt: instant{s.PaidAt}, CancelledAt: instant{s.CancelledAt}, CancelReason: optional(s.CancelReason),
 		Lines: string(text),
 	}, nil
@@ -253,6 +255,7 @@ func (r orderRow) order() (*order.Order, error) {
 		}
 		s.Attempt = payment.Attempt{
 			OrderID: r.ID, Number: r.Attempt, Money: asked, Method: given(r.AttemptMethod), BegunAt: r.AttemptBegunAt.Time,
+			WrittenOff: r.WrittenOff,
 		}
 	}
 	return order.Rehydrate(s), nil

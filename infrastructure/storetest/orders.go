@@ -232,6 +232,7 @@ func statesOf(t *testing.T) map[string]order.State {
 	declined.ID = order.NewID()
 	declined.Attempt.OrderID = string(declined.ID)
 	declined.Status, declined.PayingKey = order.Placed, ""
+	declined.Attempt.WrittenOff = 5
 
 	cancelled := tea(t).State()
 	cancelled.Status, cancelled.CancelledAt, cancelled.CancelReason = order.Cancelled, instant(time.Hour), "気が変わった"

@@ -12,6 +12,7 @@ import (
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/order"
+	"kakutei/domain/payment"
 )
 
 // waits is what happens while another transaction is open. Where stores differ, Opened.OneAtATime declares it.
@@ -212,5 +213,5 @@ func beginningAndDeclining(o *order.Order, now time.Time) error {
 	if err := beginning("k")(o, now); err != nil {
 		return err
 	}
-	return o.DeclinePayment(o.State().Attempt.Number)
+	return o.DeclinePayment(o.State().Attempt.Number, payment.Decline{Code: "card_declined"})
 }

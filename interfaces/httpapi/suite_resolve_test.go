@@ -33,6 +33,7 @@ var resolveChecks = []check{
 	{"an operation that is no payment is not resolved", onlyPaymentsAreResolved},
 	{"a resolution that cannot be audited changes nothing", resolutionNeedsAudit},
 	{"a late holder learns what a person has said", lateHolderLearns},
+	{"a charge that comes after a person's word is found by the next key, and is the only one", lateChargeIsFound},
 	{"a charge that another order has already settles nothing and is no bug", chargeOfAnotherOrder},
 	{"an order that was paid meanwhile stays paid, whatever a person says", paidMeanwhile},
 }
@@ -265,6 +266,20 @@ func lateHolderLearns(t *testing.T, e edge) {
 	audited := e.audited(t)
 	assert.Len(t, ofKind(audited, "lease_lost"), 1)
 	assert.Len(t, ofKind(audited, "resolved"), 1)
+	assert.Equal(t, 1, e.provider.Calls())
+}
+
+func lateChargeIsFound(t *testing.T, e edge) {
+	paying, release := e.hold(t, storetest.Times.Lease+time.Second)
+	e.resolves(t, notCharged(paying))
+	late := release().isProblem(t, http.StatusPaymentRequired, "payment_declined")
+	assert.Equal(t, "resolved_not_charged", late.member(t, "declineCode"), "the holder has taken the money, and has lost its lease")
+	require.Equal(t, 1, e.provider.Charges())
+
+	order := strings.Split(paying.path, "/")[3]
+	again := e.send(t, confirming(order)).is(t, http.StatusOK)
+	assert.Equal(t, "PAID", again.member(t, "status"))
+	assert.Equal(t, 1, e.provider.Charges())
 	assert.Equal(t, 1, e.provider.Calls())
 }
 

@@ -1,0 +1,9 @@
+-- +goose Up
+
+-- The last attempt that an operator's word has ended: whoever charges the order after it asks the provider's list first.
+ALTER TABLE orders ADD COLUMN written_off integer NOT NULL DEFAULT 0
+    CONSTRAINT orders_written_off CHECK (written_off BETWEEN 0 AND attempt);
+
+-- +goose Down
+
+ALTER TABLE orders DROP COLUMN written_off;
