@@ -56,26 +56,31 @@ func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool
 	if err != nil {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("no connection: %w", err))
 	}
-	l := &postgresLink{ctx: ctx, conn: conn, begin: "BEGIN ISOLATION LEVEL READ COMMITTED", lockTimeout: e.lockTimeout}
-	l.rowWait = e.lockTimeout
+	l := &postgresLink{ctx: ctx, conn: conn, reads: readOnly, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
 	if wait == port.Briefly {
 		l.rowWait = min(brief, e.lockTimeout)
-	}
-	if readOnly {
-		l.begin += " READ ONLY"
 	}
 	return l, nil
 }
 
-// postgresSettings are sent with BEGIN and hold for the transaction: behind a pooler, a session's would be another
-// client's. BEGIN is sent with the first statement, so now() is no older than that, and the same wherever it stands.
-const postgresSettings = `SELECT now(), set_config('lock_timeout', $1, true),
-	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
+// postgresBegin names what the service relies on, whatever the server's default is.
+const postgresBegin = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
+// The settings are sent with BEGIN and hold for the transaction: behind a pooler, a session's would be another client's.
+// BEGIN is sent with the first statement, so now() is no older than that, and the same wherever it stands.
+const (
+	postgresSettings = `SELECT now(), set_config('lock_timeout', $1, true),
+	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
+	postgresReading = `SELECT now(), set_config('lock_timeout', $1, true),
+	set_config('statement_timeout', $2, true), set_config('transaction_read_only', 'on', true)`
+)
+
+// postgresLink is a transaction, or reads: then each exchange is one of its own, which the server ends with its answer.
+// In READ COMMITTED that is no difference: a statement sees what is committed when it begins.
 type postgresLink struct {
 	ctx         context.Context //nolint:containedctx // the transaction's: it bounds the rollback too
 	conn        *pgxpool.Conn
-	begin       string
+	reads       bool
 	rowWait     time.Duration
 	lockTimeout time.Duration
 	begun       bool
@@ -130,8 +135,12 @@ func (l *postgresLink) send(
 ) (broken bool, err error) {
 	batch := &pgx.Batch{}
 	if !l.begun {
-		batch.Queue(l.begin)
-		batch.Queue(postgresSettings, milliseconds(l.rowWait), milliseconds(twice(l.lockTimeout)))
+		settings := postgresReading
+		if !l.reads {
+			batch.Queue(postgresBegin)
+			settings = postgresSettings
+		}
+		batch.Queue(settings, milliseconds(l.rowWait), milliseconds(twice(l.lockTimeout)))
 	}
 	for _, w := range writes {
 		batch.Queue(w.guarded(), w.args...)
@@ -154,16 +163,9 @@ func (l *postgresLink) receive(
 	results pgx.BatchResults, writes []write, question *statement, each func(row) error, commit bool,
 ) error {
 	if !l.begun {
-		if _, err := results.Exec(); err != nil {
+		if err := l.receiveBegin(results); err != nil {
 			return err
 		}
-		l.begun = true
-		var discarded string
-		err := results.QueryRow().Scan(&l.clock, &discarded, &discarded, &discarded)
-		if err != nil {
-			return err
-		}
-		l.clock = l.clock.UTC()
 	}
 	for _, w := range writes {
 		if err := readAll(results, w.each); err != nil {
@@ -183,6 +185,24 @@ func (l *postgresLink) receive(
 		if tag.String() != "COMMIT" {
 			return fmt.Errorf("COMMIT was answered %s", tag.String())
 		}
+	}
+	return nil
+}
+
+func (l *postgresLink) receiveBegin(results pgx.BatchResults) error {
+	if !l.reads {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+		l.begun = true
+	}
+	var clock time.Time
+	var discarded string
+	if err := results.QueryRow().Scan(&clock, &discarded, &discarded, &discarded); err != nil {
+		return err
+	}
+	if l.clock.IsZero() {
+		l.clock = clock.UTC()
 	}
 	return nil
 }
