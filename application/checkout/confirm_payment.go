@@ -31,7 +31,9 @@ func (t *Till) ConfirmPayment(ctx context.Context, c ConfirmPayment) (idempotent
 }
 
 func (t *Till) confirm(ctx context.Context, p confirmation, unattended bool) (idempotent.Answer, error) {
-	in := idempotent.Intent{Scope: p.asked.scope(), Request: p.asked.request(), Unattended: unattended}
+	in := idempotent.Intent{
+		Scope: p.asked.scope(), Request: p.asked.request(), Ahead: p.announce, Unattended: unattended,
+	}
 	answer, err := t.Executor.Execute(ctx, in, p.prepare)
 	if err == nil && !answer.Replayed {
 		t.tell(ctx, p.booking)
@@ -45,6 +47,12 @@ type confirmation struct {
 	asked   ConfirmPayment
 	word    *Resolution // an operator's, taken for the provider's answer; nil: the provider is asked
 	booking booking     // set anew by each run of record
+}
+
+func (p *confirmation) announce(tx port.Tx) {
+	if id, err := order.ParseID(p.asked.OrderID); err == nil {
+		tx.Orders().Announce(id, p.asked.Customer, string(p.asked.Key))
+	}
 }
 
 func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next, error) {

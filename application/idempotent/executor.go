@@ -35,11 +35,15 @@ type Executor struct {
 	documents port.Documents
 	observer  port.Observer
 	config    Config
+	finished  *finished
 }
+
+// remembered is how many finished records an instance knows of: 64 bytes or so for each.
+const remembered = 1 << 16
 
 // New makes an executor over a store.
 func New(w port.UnitOfWork, d port.Documents, o port.Observer, c Config) *Executor {
-	return &Executor{work: w, documents: d, observer: o, config: c}
+	return &Executor{work: w, documents: d, observer: o, config: c, finished: newFinished(remembered)}
 }
 
 // attempts is how often a run may start over in all: whatever is still in doubt then stays unknown.
@@ -54,8 +58,11 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Deadline())
 	defer cancel()
 	r := &run{
-		Executor: e, unattended: in.Unattended, wait: port.Briefly, prepare: prepare,
+		Executor: e, unattended: in.Unattended, wait: port.Briefly, ahead: in.Ahead, prepare: prepare,
 		reservation: idempotency.Reservation{Scope: in.Scope, Request: in.Request, Token: idempotency.NewToken()},
+	}
+	if answer, answered, err := r.replay(ctx); answered || err != nil {
+		return answer, err
 	}
 	for range attempts {
 		var settled bool
@@ -73,6 +80,7 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	if err != nil {
 		return Answer{}, err
 	}
+	e.finished.add(in.Scope)
 	return answer, nil
 }
 

@@ -36,7 +36,7 @@ func TestNoStatementIsWaitedForThatNeedNotBe(t *testing.T) {
 	clock := storetest.NewClock()
 	deferring := memory.NewDeferring(memory.New(clock.Now))
 	d := deskOver(deferring, clock, storetest.Times)
-	trips := func(key idempotency.Key, prepare idempotent.Prepare) int {
+	trips := func(d desk, key idempotency.Key, prepare idempotent.Prepare) int {
 		before := deferring.RoundTrips()
 		in := intent
 		in.Scope.Key = key
@@ -44,10 +44,11 @@ func TestNoStatementIsWaitedForThatNeedNotBe(t *testing.T) {
 		require.NoError(t, err)
 		return deferring.RoundTrips() - before
 	}
-	assert.Equal(t, 2, trips("k", knowing("done")), "reserve; outcome and commit")
-	assert.Equal(t, 2, trips("k", knowing("done")), "reserve, which reads the outcome; commit")
+	assert.Equal(t, 2, trips(d, "k", knowing("done")), "reserve; outcome and commit")
+	assert.Equal(t, 1, trips(d, "k", never(t)), "read, since it was finished here")
+	assert.Equal(t, 2, trips(d.beside(), "k", never(t)), "reserve, which reads the outcome; commit")
 	var o operation
-	assert.Equal(t, 4, trips("another", o.steps), "reserve; commit; the time; outcome and commit")
+	assert.Equal(t, 4, trips(d, "another", o.steps), "reserve; commit; the time; outcome and commit")
 }
 
 func TestWhatIsStoredIsWhatIsSentThenAndAtEachReplay(t *testing.T) {

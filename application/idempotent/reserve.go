@@ -25,6 +25,9 @@ func (r *run) reserve(ctx context.Context) (Answer, Call, error) {
 	var now reserved
 	err := r.work.Do(ctx, r.wait, func(tx port.Tx) (err error) {
 		now = reserved{reservation: r.reservation}
+		if r.ahead != nil {
+			r.ahead(tx)
+		}
 		if r.stored, err = tx.Records().Reserve(ctx, now.reservation, r.config.Lease); err != nil {
 			return err
 		}

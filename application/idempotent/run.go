@@ -14,6 +14,7 @@ import (
 type run struct {
 	*Executor
 	unattended  bool
+	ahead       func(tx port.Tx)
 	prepare     Prepare
 	reservation idempotency.Reservation
 	wait        port.Wait

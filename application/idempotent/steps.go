@@ -12,6 +12,8 @@ import (
 type Intent struct {
 	Scope   idempotency.Scope
 	Request idempotency.Request
+	// Ahead announces what Prepare will read first, so that it can come with the reservation; nil if nothing is to be said.
+	Ahead func(tx port.Tx)
 	// Unattended says that no client is waiting: the recovery or an operator has the request executed.
 	Unattended bool
 }

@@ -19,6 +19,10 @@ type Repository interface {
 	// under the key. Any other order is only read, so that nobody queues for what is decided. Errors as Lock.
 	LockIfOpen(ctx context.Context, id ID, customer, key string) (*Order, error)
 
+	// Announce says that a LockIfOpen with the same arguments follows the reservation that comes next, and only if that is
+	// granted. A store may fetch both in one exchange. It changes nothing, and nothing may depend on it.
+	Announce(id ID, customer, key string)
+
 	// Add stores a new order.
 	Add(ctx context.Context, o *Order) error
 

@@ -47,6 +47,14 @@ func (r *entryRow) columns() []any {
 	}
 }
 
+// values are the arguments for all columns, in their order.
+func (r *entryRow) values() []any {
+	return []any{
+		r.ID, r.PostingKey, r.Fingerprint, r.CompanyID, r.SourceDocumentType, r.SourceDocumentID, r.Version,
+		r.ServiceDate, r.Total, r.Currency, r.PostedBy, r.PostedAt.value(), r.Lines,
+	}
+}
+
 // errIDTaken says that another document's entry has the id.
 var errIDTaken = port.ErrUnavailable.Because(errors.New("gormstore: the entry's id is another entry's"))
 
@@ -57,13 +65,16 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 	if err != nil {
 		return r.fail(err)
 	}
-	insert := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	insert := r.sql.often("new entry", booked.values(), func(db *gorm.DB) *gorm.DB {
 		return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&booked) // whichever key meets itself first
 	})
 	if err := r.later(write{statement: insert}); err != nil {
 		return err
 	}
-	look := r.find("posting_key = ?", string(e.PostingKey))
+	key := string(e.PostingKey)
+	look := r.sql.often("entry of a key", []any{key}, func(db *gorm.DB) *gorm.DB {
+		return db.Model(&entryRow{}).Select(entryColumns).Where("posting_key = ?", key).Find(&[]entryRow{})
+	})
 	return r.later(write{statement: look, miss: errIDTaken, each: func(answer row) error {
 		found, err := scanEntry(answer)
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
 
 	"kakutei/application/port"
 )
@@ -20,4 +21,21 @@ func Timeouts(t *testing.T, s *Store, wait port.Wait) []string {
 		})
 	}))
 	return settings
+}
+
+// KeptStatement is PostgreSQL's text of a statement that is used twice, with these arguments, as it is sent then.
+func KeptStatement(t *testing.T, text string, named map[string]any, args, again []any) (string, error) {
+	t.Helper()
+	b, err := newPostgresBuilder()
+	require.NoError(t, err)
+	draft := func(db *gorm.DB) *gorm.DB { return db.Raw(text, named) }
+	if s := b.often("kept", args, draft); s.err != nil {
+		return "", s.err
+	}
+	s := b.often("kept", again, func(*gorm.DB) *gorm.DB {
+		t.Fatal("GORM is asked once")
+		return nil
+	})
+	require.Equal(t, again, s.args)
+	return s.sql, s.err
 }

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"kakutei/domain/idempotency"
 	"kakutei/domain/money"
 	"kakutei/domain/order"
 	"kakutei/domain/payment"
@@ -63,23 +64,43 @@ var changeable = []string{
 	"written_off", "paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
 }
 
+// values are the arguments for all columns, in their order.
+func (r *orderRow) values() []any {
+	return []any{
+		r.ID, r.CustomerID, r.Status, r.Amount, r.Currency, r.PlacedAt.value(), r.Version, r.Attempt,
+		nullable(r.AttemptAmount), nullable(r.AttemptCurrency), nullable(r.AttemptMethod), r.AttemptBegunAt.value(),
+		r.WrittenOff, nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID), r.PaidAt.value(),
+		r.CancelledAt.value(), nullable(r.CancelReason), r.Lines,
+	}
+}
+
+// changes are the arguments for the changeable columns, and for the row that is changed.
+func (r *orderRow) changes(version int) []any {
+	return []any{
+		r.Status, r.Version, r.Attempt, nullable(r.AttemptAmount), nullable(r.AttemptCurrency),
+		nullable(r.AttemptMethod), r.AttemptBegunAt.value(), r.WrittenOff, nullable(r.PayingKey), nullable(r.PaymentID),
+		nullable(r.ChargeID), r.PaidAt.value(), r.CancelledAt.value(), nullable(r.CancelReason),
+		r.ID, version,
+	}
+}
+
 // errOverwritten says that the stored order is not the one that was read: start anew, from a fresh read.
 var errOverwritten = fmt.Errorf("%w: the order was changed meanwhile", errAgain)
 
 // Find implements order.Repository.
 func (r orders) Find(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
-	return r.read(ctx, id, customer)
+	return r.read(ctx, "order", id, customer)
 }
 
 // Lock implements order.Repository.
 func (r orders) Lock(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
-	return r.read(ctx, id, customer, clause.Locking{Strength: "UPDATE"})
+	return r.read(ctx, "locked order", id, customer, clause.Locking{Strength: "UPDATE"})
 }
 
 func (r orders) read(
-	ctx context.Context, id order.ID, customer string, options ...clause.Expression,
+	ctx context.Context, name string, id order.ID, customer string, options ...clause.Expression,
 ) (*order.Order, error) {
-	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := r.sql.often(name, []any{string(id), customer}, func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(orderColumns).Clauses(options...).
 			Where("id = ? AND customer_id = ?", string(id), customer).Find(&[]orderRow{})
 	})
@@ -96,6 +117,50 @@ func busyOrder(err error) error {
 		return order.ErrPaymentInProgress.Because(err)
 	}
 	return err
+}
+
+// announced is an order that will be asked for with LockIfOpen, and what the reservation has brought along of it.
+type announced struct {
+	id            order.ID
+	customer, key string
+	fetched       bool
+	row           orderRow
+	locked        bool
+}
+
+// lockIfOpenAndMine is lockIfOpen for the request that holds the record, and a plain read for any other.
+const lockIfOpenAndMine = `WITH open AS (
+	SELECT ` + orderColumns + ` FROM orders
+	WHERE id = @id AND customer_id = @customer AND (status = 'PLACED' OR status = 'PAYMENT_PENDING' AND paying_key = @key)
+		AND EXISTS (
+			SELECT FROM idempotency_records
+			WHERE operation = @operation AND actor = @actor AND idempotency_key = @record AND token = CAST(@token AS uuid)
+		)
+	FOR UPDATE
+)
+SELECT true, ` + orderColumns + ` FROM open
+UNION ALL
+SELECT false, ` + orderColumns + ` FROM orders
+WHERE id = @id AND customer_id = @customer AND NOT EXISTS (SELECT FROM open)`
+
+// Announce implements order.Repository. In SQLite an exchange costs nothing.
+func (r orders) Announce(id order.ID, customer, key string) {
+	r.ahead = announced{id: id, customer: customer, key: key}
+}
+
+// fetch asks for the announced order; it is sent behind the reservation, and sees it.
+func (a *announced) fetch(b builder, n idempotency.Reservation) question {
+	a.fetched, a.row, a.locked = true, orderRow{}, false
+	args := append([]any{string(a.id), a.customer, a.key}, scopeValues(n.Scope)...)
+	args = append(args, string(n.Token), string(a.id), a.customer)
+	q := b.often("announced order", args, func(db *gorm.DB) *gorm.DB {
+		return db.Raw(lockIfOpenAndMine, map[string]any{
+			"id": string(a.id), "customer": a.customer, "key": a.key, "token": string(n.Token),
+			"operation": string(n.Operation), "actor": n.Actor, "record": string(n.Key),
+		})
+	})
+	each := func(answer row) error { return answer.Scan(append([]any{&a.locked}, a.row.columns()...)...) }
+	return question{statement: q, each: each, busy: order.ErrPaymentInProgress}
 }
 
 // lockIfOpen reads the order, and locks it if the request under @key could change it (order.State.Open). While it waits
@@ -117,7 +182,15 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 	if r.sql.db.Name() == "sqlite" {
 		return r.Find(ctx, id, customer)
 	}
-	q := r.sql.raw(lockIfOpen, map[string]any{"id": string(id), "customer": customer, "key": key})
+	q := r.sql.often("open order", []any{string(id), customer, key, string(id), customer}, func(db *gorm.DB) *gorm.DB {
+		return db.Raw(lockIfOpen, map[string]any{"id": string(id), "customer": customer, "key": key})
+	})
+	if a := &r.ahead; a.fetched && a.id == id && a.customer == customer && a.key == key {
+		a.fetched = false
+		if o, err := a.row.order(); err != nil || a.locked || !o.State().Open(key) {
+			return o, err
+		}
+	}
 	for range tries {
 		var found orderRow
 		var locked bool
@@ -139,7 +212,9 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 	if err != nil {
 		return r.fail(err)
 	}
-	return r.later(write{statement: r.sql.build(func(db *gorm.DB) *gorm.DB { return db.Create(&row) })})
+	return r.later(write{statement: r.sql.often("new order", row.values(), func(db *gorm.DB) *gorm.DB {
+		return db.Create(&row)
+	})})
 }
 
 // Save implements order.Repository.
@@ -148,9 +223,9 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 	if err != nil {
 		return r.fail(err)
 	}
-	update := r.sql.build(func(db *gorm.DB) *gorm.DB {
-		return db.Model(&orderRow{}).Select(changeable).
-			Where("id = ? AND version = ?", row.ID, o.State().Version).Updates(row)
+	stored := row.Version - 1
+	update := r.sql.often("changed order", row.changes(stored), func(db *gorm.DB) *gorm.DB {
+		return db.Model(&orderRow{}).Select(changeable).Where("id = ? AND version = ?", row.ID, stored).Updates(row)
 	})
 	return r.later(write{statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress})
 }

@@ -90,10 +90,10 @@ type postgresLink struct {
 
 func (l *postgresLink) now() time.Time { return l.clock }
 
-func (l *postgresLink) exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error {
+func (l *postgresLink) exchange(ctx context.Context, writes []write, questions ...question) error {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	broken, err := l.send(ctx, writes, question, each, false)
+	broken, err := l.send(ctx, writes, questions, false)
 	switch {
 	case err == nil:
 		return nil
@@ -110,7 +110,7 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	broken, err := l.send(ctx, writes, nil, nil, true)
+	broken, err := l.send(ctx, writes, nil, true)
 	switch {
 	case err == nil:
 		l.ended = true
@@ -131,7 +131,7 @@ func (l *postgresLink) bounded(ctx context.Context) (context.Context, context.Ca
 // send makes one round trip. broken tells that the error is the connection's, or may be: what was sent may or may not
 // have been done.
 func (l *postgresLink) send(
-	ctx context.Context, writes []write, question *statement, each func(row) error, commit bool,
+	ctx context.Context, writes []write, questions []question, commit bool,
 ) (broken bool, err error) {
 	batch := &pgx.Batch{}
 	if !l.begun {
@@ -145,14 +145,14 @@ func (l *postgresLink) send(
 	for _, w := range writes {
 		batch.Queue(w.guarded(), w.args...)
 	}
-	if question != nil {
-		batch.Queue(question.sql, question.args...)
+	for _, q := range questions {
+		batch.Queue(q.sql, q.args...)
 	}
 	if commit {
 		batch.Queue("COMMIT")
 	}
 	results := l.conn.SendBatch(ctx, batch)
-	err = l.receive(results, writes, question, each, commit)
+	err = l.receive(results, writes, questions, commit)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
@@ -160,7 +160,7 @@ func (l *postgresLink) send(
 }
 
 func (l *postgresLink) receive(
-	results pgx.BatchResults, writes []write, question *statement, each func(row) error, commit bool,
+	results pgx.BatchResults, writes []write, questions []question, commit bool,
 ) error {
 	if !l.begun {
 		if err := l.receiveBegin(results); err != nil {
@@ -169,12 +169,12 @@ func (l *postgresLink) receive(
 	}
 	for _, w := range writes {
 		if err := readAll(results, w.each); err != nil {
-			return w.named(err)
+			return meant(err, w.miss, w.busy)
 		}
 	}
-	if question != nil {
-		if err := readAll(results, each); err != nil {
-			return err
+	for _, q := range questions {
+		if err := readAll(results, q.each); err != nil {
+			return meant(err, nil, q.busy)
 		}
 	}
 	if commit {
@@ -272,16 +272,16 @@ func (w write) guarded() string {
 	}
 }
 
-// named is what the server's "no" to a write means.
-func (w write) named(err error) error {
+// meant is what the server's "no" means.
+func meant(err, miss, busy error) error {
 	var pg *pgconn.PgError
 	switch {
 	case !errors.As(err, &pg):
 		return err
-	case pg.Code == divisionByZero && w.miss != nil:
-		return fmt.Errorf("%w: %w", w.miss, err)
-	case pg.Code == lockNotAvailable && w.busy != nil:
-		return fmt.Errorf("%w: %w", w.busy, err)
+	case pg.Code == divisionByZero && miss != nil:
+		return fmt.Errorf("%w: %w", miss, err)
+	case pg.Code == lockNotAvailable && busy != nil:
+		return fmt.Errorf("%w: %w", busy, err)
 	default:
 		return err
 	}

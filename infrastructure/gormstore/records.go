@@ -56,6 +56,20 @@ var replaceable = []string{
 	"disputed", "completed_at", "expires_at", "refusal", "created_id", "request", "document",
 }
 
+// values are the arguments for all columns, in their order.
+func (r *recordRow) values() []any {
+	return append([]any{r.Operation, r.Actor, r.IdempotencyKey}, r.replacement()...)
+}
+
+// replacement are the arguments for the replaceable columns.
+func (r *recordRow) replacement() []any {
+	return []any{
+		r.Fingerprint, r.Token, r.Status, r.Executions, r.CreatedAt.value(), r.LeaseExpiresAt.value(), r.Recoveries,
+		r.RecoverFrom.value(), r.Disputed, r.CompletedAt.value(), r.ExpiresAt.value(), nullable(r.Refusal),
+		nullable(r.CreatedID), r.Request, r.Document,
+	}
+}
+
 const ofScope = "operation = @operation AND actor = @actor AND idempotency_key = @key"
 
 // reservePostgres inserts the record or reads what stands, in one statement. It answers no row when another transaction
@@ -79,14 +93,22 @@ func (r records) Reserve(
 	if r.sql.db.Name() == "sqlite" {
 		return r.reserveAlone(ctx, n, lease)
 	}
-	q := r.sql.raw(reservePostgres, map[string]any{
-		"operation": string(n.Operation), "actor": n.Actor, "key": string(n.Key),
-		"fingerprint": string(idempotency.FingerprintOf(n.Scope, n.Request)), "token": string(n.Token),
-		"lease": lease.Microseconds(), "request": []byte(n.Request),
+	fingerprint := string(idempotency.FingerprintOf(n.Scope, n.Request))
+	args := append([]any{
+		string(n.Operation), n.Actor, string(n.Key), fingerprint, string(n.Token), lease.Microseconds(), []byte(n.Request),
+	}, scopeValues(n.Scope)...)
+	q := r.sql.often("reservation", args, func(db *gorm.DB) *gorm.DB {
+		return db.Raw(reservePostgres, scoped(n.Scope, map[string]any{
+			"fingerprint": fingerprint, "token": string(n.Token), "lease": lease.Microseconds(), "request": []byte(n.Request),
+		}))
 	})
 	for range tries {
 		var stands recordRow
-		err := r.ask(ctx, q, func(answer row) error { return answer.Scan(stands.columns()...) })
+		questions := []question{{statement: q, each: func(answer row) error { return answer.Scan(stands.columns()...) }}}
+		if r.ahead.id != "" {
+			questions = append(questions, r.ahead.fetch(r.sql, n))
+		}
+		err := r.askAll(ctx, questions...)
 		switch {
 		case errors.Is(err, errBusy):
 			return idempotency.Record{}, idempotency.ErrInProgress.Because(err)
@@ -110,24 +132,26 @@ func (r records) reserveAlone(
 	}
 	opened := n.Opened(r.Now(), lease)
 	row := recordRowOf(opened)
-	insert := r.sql.build(func(db *gorm.DB) *gorm.DB { return db.Create(&row) })
+	insert := r.sql.often("new record", row.values(), func(db *gorm.DB) *gorm.DB { return db.Create(&row) })
 	return opened, r.later(write{statement: insert, busy: idempotency.ErrInProgress})
 }
 
 // Replace implements idempotency.Repository.
 func (r records) Replace(_ context.Context, old, next idempotency.Record) error {
-	update := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	row := recordRowOf(next)
+	args := append(row.replacement(), append(scopeValues(old.Scope), string(old.Token), string(old.Status))...)
+	update := r.sql.often("next record", args, func(db *gorm.DB) *gorm.DB {
 		return db.Model(&recordRow{}).Select(replaceable).
 			Where(ofScope+" AND token = @token AND status = @status", scoped(old.Scope, map[string]any{
 				"token": string(old.Token), "status": string(old.Status),
-			})).Updates(recordRowOf(next))
+			})).Updates(row)
 	})
 	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress})
 }
 
 // Find implements idempotency.Repository.
 func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
-	q := r.sql.build(func(db *gorm.DB) *gorm.DB {
+	q := r.sql.often("record", scopeValues(s), func(db *gorm.DB) *gorm.DB {
 		return db.Model(&recordRow{}).Select(recordColumns).Where(ofScope, scoped(s, nil)).Find(&[]recordRow{})
 	})
 	var found recordRow
@@ -183,6 +207,11 @@ func (r records) Sweep(ctx context.Context, limit int) (int, error) {
 	swept := 0
 	err := r.ask(ctx, r.sql.raw(text, named), func(row) error { swept++; return nil })
 	return swept, err
+}
+
+// scopeValues are the arguments for ofScope.
+func scopeValues(s idempotency.Scope) []any {
+	return []any{string(s.Operation), s.Actor, string(s.Key)}
 }
 
 func scoped(s idempotency.Scope, more map[string]any) map[string]any {

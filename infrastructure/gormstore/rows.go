@@ -47,6 +47,22 @@ func optional[T comparable](v T) *T {
 	return &v
 }
 
+// value is the column as an argument that no driver has to resolve.
+func (i instant) value() any {
+	if i.IsZero() {
+		return nil
+	}
+	return i.UTC()
+}
+
+// nullable is a column that may be NULL as such an argument.
+func nullable[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
 // given is the zero value for NULL.
 func given[T any](p *T) T {
 	if p == nil {

@@ -14,9 +14,9 @@ import (
 // link is one transaction's way to the database. Statements travel together: the first exchange takes BEGIN and the
 // transaction's settings along, the last one COMMIT, and writes wait for the next exchange.
 type link interface {
-	// exchange sends the writes and then the question, if there is one, and hands over its rows. It begins the
-	// transaction when that has not been done.
-	exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error
+	// exchange sends the writes and then the questions, and hands over their rows. It begins the transaction when that has
+	// not been done.
+	exchange(ctx context.Context, writes []write, questions ...question) error
 	// commit sends the writes and COMMIT. Error: port.ErrCommitUnknown when nobody knows whether it was applied.
 	commit(ctx context.Context, writes []write) error
 	// now is the store's time at the first exchange.
@@ -36,6 +36,7 @@ type session struct {
 	reads  bool // only
 	writes []write
 	failed error // the first error of the database: after it nothing may be committed
+	ahead  announced
 }
 
 var _ port.Tx = (*session)(nil)
@@ -45,7 +46,7 @@ var errReads = errors.New("gormstore: a reading transaction writes nothing")
 // Now brings the store's time, with an exchange of its own if it is the first thing that is asked.
 func (s *session) Now() time.Time {
 	if s.link.now().IsZero() && s.failed == nil {
-		_ = s.fail(s.link.exchange(s.ctx, nil, nil, nil)) // told by the next statement
+		_ = s.fail(s.link.exchange(s.ctx, nil)) // told by the next statement
 	}
 	return s.link.now()
 }
@@ -75,16 +76,23 @@ func (s *session) later(w write) error {
 }
 
 // ask sends what waits and then the question.
-func (s *session) ask(ctx context.Context, question statement, each func(row) error) error {
-	if question.err != nil {
-		return s.fail(question.err)
+func (s *session) ask(ctx context.Context, q statement, each func(row) error) error {
+	return s.askAll(ctx, question{statement: q, each: each})
+}
+
+// askAll asks several questions at once.
+func (s *session) askAll(ctx context.Context, questions ...question) error {
+	for _, q := range questions {
+		if q.err != nil {
+			return s.fail(q.err)
+		}
 	}
 	if s.failed != nil {
 		return s.failed
 	}
 	waiting := s.writes
 	s.writes = nil
-	return s.fail(s.link.exchange(ctx, waiting, &question, each))
+	return s.fail(s.link.exchange(ctx, waiting, questions...))
 }
 
 func (s *session) commit(ctx context.Context) error {

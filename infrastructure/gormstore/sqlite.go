@@ -77,7 +77,7 @@ type sqliteLink struct {
 // now is this machine's time: every process that has the file open runs on it.
 func (l *sqliteLink) now() time.Time { return l.clock }
 
-func (l *sqliteLink) exchange(ctx context.Context, writes []write, question *statement, each func(row) error) error {
+func (l *sqliteLink) exchange(ctx context.Context, writes []write, questions ...question) error {
 	if l.clock.IsZero() {
 		if err := l.start(ctx); err != nil { // it has waited already: no reason to repeat
 			return port.ErrUnavailable.Because(err)
@@ -89,10 +89,12 @@ func (l *sqliteLink) exchange(ctx context.Context, writes []write, question *sta
 			return err
 		}
 	}
-	if question == nil {
-		return nil
+	for _, q := range questions {
+		if err := l.read(ctx, q.statement, q.each); err != nil {
+			return sqliteFault(err)
+		}
 	}
-	return sqliteFault(l.read(ctx, *question, each))
+	return nil
 }
 
 // start begins the transaction. An interrupted BEGIN may have begun it all the same: such a connection is not used again.
@@ -160,7 +162,7 @@ func (l *sqliteLink) commit(ctx context.Context, writes []write) error {
 	if l.clock.IsZero() && len(writes) == 0 {
 		return nil
 	}
-	if err := l.exchange(ctx, writes, nil, nil); err != nil {
+	if err := l.exchange(ctx, writes); err != nil {
 		return err
 	}
 	_, err := l.conn.ExecContext(ctx, "COMMIT")

@@ -3,7 +3,12 @@ package gormstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
 
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -25,16 +30,26 @@ type write struct {
 	busy error           // that another transaction held the row for longer than this one waits
 }
 
+// question is a statement whose rows are waited for.
+type question struct {
+	statement
+	each func(row) error
+	busy error // that another transaction held a row for longer than this one waits; nil if that needs no name
+}
+
 // builder writes SQL in one dialect. It is GORM in dry-run mode: GORM knows the columns, the quotes and the place
 // holders, and never meets a connection; link sends what it has written.
-type builder struct{ db *gorm.DB }
+type builder struct {
+	db    *gorm.DB
+	texts *sync.Map // what GORM has written for the statements that a payment needs, by their names
+}
 
 func newBuilder(d gorm.Dialector) (builder, error) {
 	db, err := gorm.Open(d, &gorm.Config{
 		DryRun: true, SkipDefaultTransaction: true, DisableAutomaticPing: true,
 		ConnPool: unconnected{}, Logger: logger.Discard,
 	})
-	return builder{db}, err
+	return builder{db, &sync.Map{}}, err
 }
 
 func newPostgresBuilder() (builder, error) {
@@ -47,6 +62,43 @@ func newSQLiteBuilder() (builder, error) { return newBuilder(sqliteDialect{}) }
 func (b builder) build(draft func(db *gorm.DB) *gorm.DB) statement {
 	drafted := draft(b.db)
 	return statement{sql: drafted.Statement.SQL.String(), args: drafted.Statement.Vars, err: drafted.Error}
+}
+
+// often is build for a statement that a payment needs: its text is always the same, so GORM writes it once, and from then
+// on only the arguments are new. They stand in GORM's order, which is checked when it writes.
+func (b builder) often(name string, args []any, draft func(db *gorm.DB) *gorm.DB) statement {
+	if text, written := b.texts.Load(name); written {
+		return statement{sql: text.(string), args: args}
+	}
+	s := b.build(draft)
+	if s.err == nil && !sameArguments(args, s.args) {
+		s.err = fmt.Errorf("gormstore: the arguments of %q are not GORM's: %v, %v", name, args, s.args)
+	}
+	if s.err == nil {
+		b.texts.Store(name, s.sql)
+	}
+	return s
+}
+
+func sameArguments(ours, theirs []any) bool {
+	return slices.EqualFunc(ours, theirs, func(a, b any) bool { return reflect.DeepEqual(plain(a), plain(b)) })
+}
+
+// plain is an argument as the drivers store it.
+func plain(arg any) any {
+	if v, ok := arg.(driver.Valuer); ok {
+		arg, _ = v.Value()
+	}
+	if p := reflect.ValueOf(arg); p.Kind() == reflect.Pointer {
+		if p.IsNil() {
+			return nil
+		}
+		arg = p.Elem().Interface()
+	}
+	if b, ok := arg.([]byte); ok && b == nil {
+		return nil
+	}
+	return arg
 }
 
 // raw is for SQL that GORM has no words for: it fills in the @names.

@@ -55,6 +55,14 @@ type deferringTx struct {
 	pending []func() error // the writes to send
 	begun   bool           // a statement has brought the time along
 	failed  error          // of the first write that failed: after it every statement fails, as in PostgreSQL
+	ahead   announced
+}
+
+// announced is an order that comes along with the reservation.
+type announced struct {
+	id            order.ID
+	customer, key string
+	came          bool
 }
 
 func (t *deferringTx) Now() time.Time {
@@ -115,10 +123,17 @@ func (r deferringOrders) Lock(ctx context.Context, id order.ID, customer string)
 func (r deferringOrders) LockIfOpen(
 	ctx context.Context, id order.ID, customer, key string,
 ) (*order.Order, error) {
+	if r.t.ahead == (announced{id, customer, key, true}) && len(r.t.pending) == 0 {
+		return r.sent.LockIfOpen(ctx, id, customer, key)
+	}
 	if err := r.t.roundTrip(); err != nil {
 		return nil, err
 	}
 	return r.sent.LockIfOpen(ctx, id, customer, key)
+}
+
+func (r deferringOrders) Announce(id order.ID, customer, key string) {
+	r.t.ahead = announced{id: id, customer: customer, key: key}
 }
 
 func (r deferringOrders) Add(ctx context.Context, o *order.Order) error {
@@ -156,6 +171,7 @@ func (r deferringRecords) Reserve(
 	if err := r.t.roundTrip(); err != nil {
 		return idempotency.Record{}, err
 	}
+	r.t.ahead.came = true
 	return r.sent.Reserve(ctx, n, lease)
 }
 

@@ -31,6 +31,8 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, _ string)
 	return r.Lock(ctx, id, customer)
 }
 
+func (orders) Announce(order.ID, string, string) {}
+
 func (r orders) Add(_ context.Context, o *order.Order) error {
 	s := o.State()
 	if _, taken := r.t.orderOf(s.ID); taken {

@@ -114,6 +114,103 @@ var waits = []check{
 		require.NoError(t, err)
 		assert.Equal(t, []order.Status{order.Paid, order.PaymentPending}, found)
 	}},
+	{"an announced order is locked with the reservation that is granted", func(t *testing.T, s Opened) {
+		o := added(t, s.Work)
+		var found *order.Order
+		release := hold(t, s.Work, func(tx port.Tx) (err error) {
+			tx.Orders().Announce(o.State().ID, alice, "k")
+			if _, err = tx.Records().Reserve(t.Context(), reservation("k"), time.Minute); err != nil {
+				return err
+			}
+			found, err = tx.Orders().LockIfOpen(t.Context(), o.State().ID, alice, "k")
+			return err
+		})
+		err := s.Beside.Do(t.Context(), port.Briefly, changing(t, o, beginning("another")))
+		told(t, err, s.busy(order.ErrPaymentInProgress))
+		release()
+		assert.Equal(t, order.Placed, found.State().Status)
+		assert.Equal(t, o.State().ID, found.State().ID)
+	}},
+	{"an announced order that is busy is told as such, and nothing is reserved", func(t *testing.T, s Opened) {
+		o := added(t, s.Work)
+		release := hold(t, s.Work, changing(t, o, beginning("another")))
+		err := s.Beside.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
+			tx.Orders().Announce(o.State().ID, alice, "k")
+			if _, err := tx.Records().Reserve(t.Context(), reservation("k"), time.Minute); err != nil {
+				return err
+			}
+			_, err := tx.Orders().LockIfOpen(t.Context(), o.State().ID, alice, "k")
+			return err
+		})
+		told(t, err, s.busy(order.ErrPaymentInProgress))
+		release()
+		_, err = RecordIn(t.Context(), s.Work, reservation("k").Scope)
+		require.ErrorIs(t, err, idempotency.ErrNotFound)
+	}},
+	{"a reservation that is not granted waits for no announced order, and holds none", func(t *testing.T, s Opened) {
+		o := added(t, s.Work)
+		reserved(t, s.Work, reservation("k"))
+		release := hold(t, s.Work, changing(t, o, beginning("k")))
+		if !s.OneAtATime {
+			err := s.Beside.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
+				tx.Orders().Announce(o.State().ID, alice, "k")
+				_, err := tx.Records().Reserve(t.Context(), reservation("k"), time.Minute)
+				return err
+			})
+			require.NoError(t, err)
+		}
+		release()
+		release = hold(t, s.Work, func(tx port.Tx) error {
+			tx.Orders().Announce(o.State().ID, alice, "k")
+			_, err := tx.Records().Reserve(t.Context(), reservation("k"), time.Minute)
+			return err
+		})
+		if !s.OneAtATime {
+			do(t, s.Beside, func(tx port.Tx) error {
+				_, err := tx.Orders().Lock(t.Context(), o.State().ID, alice)
+				return err
+			})
+		}
+		release()
+	}},
+	{"whoever takes a record over locks the announced order as it is then", func(t *testing.T, s Opened) {
+		o := added(t, s.Work)
+		begun(t, s.Work, o, "k")
+		reserved(t, s.Work, reservation("k"))
+		var found *order.Order
+		release := hold(t, s.Work, func(tx port.Tx) (err error) {
+			tx.Orders().Announce(o.State().ID, alice, "k")
+			if _, err = tx.Records().Reserve(t.Context(), reservation("k"), time.Minute); err != nil {
+				return err
+			}
+			found, err = tx.Orders().LockIfOpen(t.Context(), o.State().ID, alice, "k")
+			return err
+		})
+		err := s.Beside.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
+			_, err := tx.Orders().Lock(t.Context(), o.State().ID, alice)
+			return err
+		})
+		told(t, err, s.busy(order.ErrPaymentInProgress))
+		release()
+		assert.Equal(t, order.PaymentPending, found.State().Status)
+	}},
+	{"another order than the announced one is read as if none had been announced", func(t *testing.T, s Opened) {
+		announced, o := added(t, s.Work), added(t, s.Work)
+		do(t, s.Work, func(tx port.Tx) error {
+			tx.Orders().Announce(announced.State().ID, alice, "k")
+			if _, err := tx.Records().Reserve(t.Context(), reservation("k"), time.Minute); err != nil {
+				return err
+			}
+			found, err := tx.Orders().LockIfOpen(t.Context(), o.State().ID, alice, "k")
+			if err != nil {
+				return err
+			}
+			assert.Equal(t, o.State().ID, found.State().ID)
+			_, err = tx.Orders().LockIfOpen(t.Context(), announced.State().ID, "mallory", "k")
+			require.ErrorIs(t, err, order.ErrNotFound)
+			return nil
+		})
+	}},
 	// C65: what decides is read behind the lock, not before it.
 	{"an order that is decided while one waits for it is answered as it was decided", func(t *testing.T, s Opened) {
 		o := added(t, s.Work)

@@ -1,0 +1,78 @@
+package idempotent
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+)
+
+// finished remembers which records this instance has seen finished, the latest of them. It says only where to look first:
+// such a record is read before anything is reserved, and what is not found finished is the reservation's to judge. So
+// forgetting costs a little time, and remembering what is gone no more.
+type finished struct {
+	seed   maphash.Seed
+	mu     sync.Mutex
+	known  map[uint64]struct{}
+	oldest []uint64 // a ring, in the order of coming
+	next   int
+}
+
+func newFinished(capacity int) *finished {
+	return &finished{
+		seed: maphash.MakeSeed(), known: make(map[uint64]struct{}, capacity), oldest: make([]uint64, 0, capacity),
+	}
+}
+
+func (f *finished) add(s idempotency.Scope) {
+	h := maphash.Comparable(f.seed, s)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.known[h]; ok {
+		return
+	}
+	f.known[h] = struct{}{}
+	if len(f.oldest) < cap(f.oldest) {
+		f.oldest = append(f.oldest, h)
+		return
+	}
+	delete(f.known, f.oldest[f.next])
+	f.oldest[f.next] = h
+	f.next = (f.next + 1) % len(f.oldest)
+}
+
+func (f *finished) has(s idempotency.Scope) bool {
+	h := maphash.Comparable(f.seed, s)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.known[h]
+	return ok
+}
+
+// replay answers a repeat of what was finished here from the record, without reserving anything. answered is false if
+// the reservation has to find out.
+func (r *run) replay(ctx context.Context) (answer Answer, answered bool, err error) {
+	if !r.finished.has(r.reservation.Scope) {
+		return Answer{}, false, nil
+	}
+	verdict := idempotency.Vacant
+	err = r.work.Read(ctx, func(tx port.Tx) (err error) {
+		r.stored, err = tx.Records().Find(ctx, r.reservation.Scope)
+		if err == nil {
+			verdict = r.stored.Judge(r.reservation, tx.Now())
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return Answer{}, false, nil
+	case err != nil || verdict != idempotency.Done:
+		return Answer{}, false, err
+	}
+	r.held = r.stored
+	r.tell(ctx, port.Replayed, r.stored.Outcome.Refusal, nil)
+	return Answer{Outcome: r.stored.Outcome, Replayed: true}, true, nil
+}
