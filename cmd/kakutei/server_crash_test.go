@@ -139,6 +139,7 @@ func (s server) begin() <-chan struct{} {
 func TestADatabaseServerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
 	s := ownServer(t)
 	g := groundOn(t, s.url)
+	g.log = s.log
 	r := serving(t, g.env)
 	var away []time.Duration
 	payments := r.underLoad(func() {
