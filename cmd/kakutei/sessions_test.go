@@ -12,7 +12,9 @@ import (
 )
 
 // isPostgres tells whether the ground's store is a PostgreSQL server.
-func (g ground) isPostgres() bool { return !strings.HasPrefix(g.env["KAKUTEI_DATABASE_URL"], "sqlite:") }
+func (g ground) isPostgres() bool {
+	return !strings.HasPrefix(g.env["KAKUTEI_DATABASE_URL"], "sqlite:")
+}
 
 // neverLogged are what the server may not have to say of a service, whatever fails around it: an aborted transaction that
 // is used further (25P02), or a unique key that is found out by violating it (23505). C62, C71.
