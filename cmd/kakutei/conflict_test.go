@@ -206,13 +206,9 @@ func TestAStricterDefaultIsolationChangesNothingForClients(t *testing.T) {
 			for range 49 {
 				crowd = append(crowd, paymentOf(hot.order, hot.key))
 			}
-			together(t, crowd, func(p *insistence) {
-				_, err := p.try(t.Context(), r)
-				assert.NoError(t, err)
-				assert.Contains(t, []int{http.StatusOK, http.StatusConflict}, p.first.status, p.first.body)
-			})
+			together(t, crowd, r.eitherWay)
 			payments := append(r.fresh("others-", 20), hot)
-			together(t, payments, func(p *insistence) { assert.NoError(t, p.insist(t.Context(), func() *running { return r })) })
+			together(t, payments, r.inTheEnd)
 			g.whole(r, payments...)
 
 			r.posts(50, func(i int) string { return invoice(fmt.Sprint("inv-", i)) }, http.StatusCreated)
@@ -263,7 +259,7 @@ func TestPostingsInBothOrdersMeetNoDeadlock(t *testing.T) {
 	go func() {
 		defer close(paid)
 		for range 5 {
-			together(t, payments, func(p *insistence) { assert.NoError(t, p.insist(t.Context(), func() *running { return r })) })
+			together(t, payments, r.inTheEnd)
 		}
 	}()
 	for range 2 { // the second time they are repeats

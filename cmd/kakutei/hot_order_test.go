@@ -139,7 +139,7 @@ func TestOneHotOrderLeavesThePoolToTheOthers(t *testing.T) {
 			if c.key(0) != first.key {
 				payments = append(payments, hot...)
 			}
-			together(t, payments, func(p *insistence) { assert.NoError(t, p.insist(t.Context(), func() *running { return r })) })
+			together(t, payments, r.inTheEnd)
 			g.whole(r, payments...)
 			r.stop()
 		})
@@ -161,6 +161,22 @@ func together(t *testing.T, payments []*insistence, do func(*insistence)) {
 	clients.Wait()
 }
 
+// eitherWay sends a payment the first time, when others want the same: it is paid, or under way.
+func (r *running) eitherWay(p *insistence) {
+	r.t.Helper()
+	if _, err := p.try(r.t.Context(), r); err != nil {
+		r.t.Error(err)
+		return
+	}
+	assert.Contains(r.t, []int{http.StatusOK, http.StatusConflict}, p.first.status, p.first.body)
+}
+
+// inTheEnd insists.
+func (r *running) inTheEnd(p *insistence) {
+	r.t.Helper()
+	assert.NoError(r.t, p.insist(r.t.Context(), func() *running { return r }), p.key)
+}
+
 // fresh is the payments of n orders that have just been placed.
 func (r *running) fresh(name string, n int) (payments []*insistence) {
 	r.t.Helper()
@@ -179,12 +195,8 @@ func TestFiftyKeysForOneFreshOrderPayItOnce(t *testing.T) {
 	for i := range 50 {
 		payments = append(payments, paymentOf(order, fmt.Sprint("pay-", i)))
 	}
-	together(t, payments, func(p *insistence) {
-		_, err := p.try(t.Context(), r)
-		assert.NoError(t, err)
-		assert.Contains(t, []int{http.StatusOK, http.StatusConflict}, p.first.status, p.first.body)
-		assert.NoError(t, p.insist(t.Context(), func() *running { return r }))
-	})
+	together(t, payments, r.eitherWay)
+	together(t, payments, r.inTheEnd)
 	g.whole(r, payments...)
 	r.stop()
 }
@@ -199,7 +211,8 @@ func TestFiftyPaymentsComeThroughAPoolOfTwo(t *testing.T) {
 	together(t, payments, func(p *insistence) {
 		for {
 			a, header, err := r.askAs(t.Context(), "demo-alice", p.path, p.key, p.body)
-			if !assert.NoError(t, err) {
+			if err != nil {
+				t.Error(err)
 				return
 			}
 			if a.status == http.StatusOK {
@@ -207,11 +220,10 @@ func TestFiftyPaymentsComeThroughAPoolOfTwo(t *testing.T) {
 				return
 			}
 			refused.Add(1)
-			if !assert.Equal(t, http.StatusServiceUnavailable, a.status, a.body) ||
-				!assert.True(t, strings.Contains(a.body, `"code":"unavailable"`) || strings.Contains(a.body, `"code":"outcome_unknown"`), a.body) {
+			waits(t, header, crashLease)
+			if !assert.Contains(t, []string{"503 unavailable", "503 outcome_unknown"}, kind(a)) {
 				return
 			}
-			waits(t, header, crashLease)
 		}
 	})
 	t.Logf("%d times there was no connection in time", refused.Load())
@@ -246,7 +258,8 @@ func TestWhatDecidesIsReadBehindTheLock(t *testing.T) {
 			together(t, keys, func(p *insistence) {
 				for {
 					a, err := r.ask(t.Context(), p.path, p.key, p.body)
-					if !assert.NoError(t, err) {
+					if err != nil {
+						t.Error(err)
 						return
 					}
 					if strings.Contains(a.body, `"code":"payment_in_progress"`) {
@@ -271,12 +284,12 @@ func TestWhatDecidesIsReadBehindTheLock(t *testing.T) {
 func TestHangUpsOnHeldOrdersSpoilNoSession(t *testing.T) {
 	g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_DB_POOL", "5")
 	r := serving(t, g.env)
-	held := r.fresh("held", 100)
+	held := r.fresh("held", 25)
 	holder := g.outside(`SELECT id FROM orders FOR UPDATE`)
 	normal := r.fresh("normal", 200)
 	var clients sync.WaitGroup
 	turns := make(chan struct{}, 50)
-	for _, p := range slices.Repeat(held, 5) {
+	for _, p := range slices.Repeat(held, 20) {
 		turns <- struct{}{}
 		clients.Go(func() {
 			defer func() { <-turns }()

@@ -68,15 +68,9 @@ func TestAStormPassesThroughAPoolerOfTransactions(t *testing.T) {
 	for range 100 {
 		identical = append(identical, paymentOf(hot.order, hot.key))
 	}
-	together(t, identical, func(p *insistence) {
-		_, err := p.try(t.Context(), r)
-		assert.NoError(t, err)
-		assert.Contains(t, []int{http.StatusOK, http.StatusConflict}, p.first.status, p.first.body)
-	})
+	together(t, identical, r.eitherWay)
 	payments := append(r.fresh("fresh-", 200), hot)
-	together(t, payments, func(p *insistence) {
-		assert.NoError(t, p.insist(t.Context(), func() *running { return []*running{r, other}[len(p.key)%2] }))
-	})
+	together(t, payments, func(p *insistence) { []*running{r, other}[len(p.key)%2].inTheEnd(p) })
 	r.posts(50, func(int) string { return invoice("inv-same") }, http.StatusCreated, http.StatusOK)
 	g.exec(`DELETE FROM journal_entries WHERE company_id = 'company-1'`) // what is not a payment's
 	g.wholeBehind(p, r, payments...)

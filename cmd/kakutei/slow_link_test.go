@@ -31,7 +31,7 @@ func TestASlowWayToTheDatabaseCostsTimeAlone(t *testing.T) {
 				proxy.Slow(c.pause, c.piece)
 				mended := make(chan struct{})
 				time.AfterFunc(loadFor, func() { proxy.Mend(); close(mended) })
-				together(t, payments, func(p *insistence) { assert.NoError(t, p.insist(t.Context(), func() *running { return r })) })
+				together(t, payments, r.inTheEnd)
 				<-mended
 			})
 			payments = append(payments, load...)

@@ -163,7 +163,7 @@ func TestAFailedCompletionLeavesNothing(t *testing.T) {
 }
 
 // Without its table nothing is executed (C21).
-func TestWithoutRightsOnTheRecordsNothingIsExecuted(t *testing.T) {
+func TestWithoutTheTableOfTheRecordsNothingIsExecuted(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
 	p := storetest.NewProvider()
 	s := storetest.OpenShop(d.Open(t, 4), p)
