@@ -214,6 +214,9 @@ func TestAStricterDefaultIsolationChangesNothingForClients(t *testing.T) {
 			r.posts(50, func(i int) string { return invoice(fmt.Sprint("inv-", i)) }, http.StatusCreated)
 			r.posts(50, func(int) string { return invoice("inv-same") }, http.StatusCreated, http.StatusOK)
 			assert.Equal(t, 51, g.number(`SELECT count(*) FROM journal_entries WHERE company_id = 'company-1'`))
+			for _, line := range g.logged() {
+				assert.NotContains(t, line, "could not serialize access", "no transaction is of that level")
+			}
 			g.rests()
 			r.stop()
 		})

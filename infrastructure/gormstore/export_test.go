@@ -21,3 +21,6 @@ func Timeouts(t *testing.T, s *Store, wait port.Wait) []string {
 	}))
 	return settings
 }
+
+// IsBroken tells whether an error leaves open what has become of a statement.
+var IsBroken = isBroken
