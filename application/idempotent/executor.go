@@ -74,7 +74,10 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 			r.wait = port.Fully // behind the session that may still hold the row: a read would not see what it commits
 		}
 	}
-	if unsettled(err) || r.doubt && errors.Is(err, port.ErrUnavailable) {
+	switch {
+	case errors.Is(err, idempotency.ErrLost) && !r.called && !r.doubt: // others were faster each time, and this run has done nothing
+		err = idempotency.ErrInProgress.Because(err)
+	case unsettled(err), r.doubt && errors.Is(err, port.ErrUnavailable):
 		err = r.unknown(err)
 	}
 	if err != nil {

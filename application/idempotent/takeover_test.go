@@ -189,3 +189,26 @@ func TestOfEightTakersOneExecutesAndTheOthersWaitOrReplay(t *testing.T) {
 		assert.Equal(t, 2, d.record(t).Executions)
 	})
 }
+
+// outrun is a store in which somebody else is always faster to the record.
+type outrun struct{ port.UnitOfWork }
+
+func (o outrun) Do(ctx context.Context, wait port.Wait, fn func(tx port.Tx) error) error {
+	return o.UnitOfWork.Do(ctx, wait, func(tx port.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return idempotency.ErrLost
+	})
+}
+
+// C18: who has called nobody has nothing to be in doubt of, however often others were faster to the vacant record.
+func TestWhoIsOutrunEachTimeIsToldThatOthersAreAtWork(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		var o operation
+		_, err := deskOver(outrun{d.work}, d.clock, storetest.Times).Execute(t.Context(), intent, o.steps)
+		require.ErrorIs(t, err, idempotency.ErrInProgress)
+		assert.Zero(t, o.calls)
+		d.assertNoRecord(t)
+	})
+}

@@ -23,8 +23,14 @@ func proxied(t *testing.T, settings ...string) (ground, *pgproxy.Proxy, *running
 	t.Helper()
 	g := groundOn(t, pgtest.Empty(t))
 	proxy, url := pgproxy.Between(t, g.env["KAKUTEI_DATABASE_URL"])
+	return g, proxy, g.driven(t, url, settings...)
+}
+
+// driven is a service on the ground that only its clients drive, by another way to the database.
+func (g ground) driven(t *testing.T, url string, settings ...string) *running {
+	t.Helper()
 	own := g.with("KAKUTEI_DATABASE_URL", url, "KAKUTEI_RECOVERY_INTERVAL", "0", "KAKUTEI_SWEEP_INTERVAL", "0").with(settings...)
-	return g, proxy, serving(t, own.env)
+	return serving(t, own.env)
 }
 
 // The commits of a payment, from the moment it is sent.

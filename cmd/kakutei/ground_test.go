@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ type ground struct {
 	env  map[string]string
 	book *gateway.MemoryBook
 	rows *sql.DB // a way to the store's rows that the service knows nothing of
+	log  string  // the PostgreSQL server's
 }
 
 // The times of these tests: a dead holder is waited for as long as the lease is.
@@ -42,13 +44,17 @@ var lastingStores = map[string]func(*testing.T) (url string){
 	"SQLite": sqliteFile, "PostgreSQL": func(t *testing.T) string { return pgtest.Empty(t) },
 }
 
-// groundOn is the ground over an empty store. The provider and its book are the tests' own.
-func groundOn(t *testing.T, url string) ground {
+// groundOn is the ground over an empty store. The provider and its book are the tests' own; a manner stands before it.
+func groundOn(t *testing.T, url string, manners ...func(http.Handler) http.Handler) ground {
 	t.Helper()
 	book := gateway.NewMemoryBook()
-	provider := httptest.NewServer(gateway.NewHandler(gateway.HandlerConfig{
+	var handler http.Handler = gateway.NewHandler(gateway.HandlerConfig{
 		Book: book, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
-	}))
+	})
+	for _, manner := range manners {
+		handler = manner(handler)
+	}
+	provider := httptest.NewServer(handler)
 	t.Cleanup(provider.Close)
 	driver, source := "pgx", url
 	if file, isSQLite := strings.CutPrefix(url, "sqlite:"); isSQLite {
@@ -58,7 +64,7 @@ func groundOn(t *testing.T, url string) ground {
 	require.NoError(t, err)
 	rows.SetMaxIdleConns(0) // one that was kept may be broken by what the test does
 	t.Cleanup(func() { assert.NoError(t, rows.Close()) })
-	return ground{t: t, book: book, rows: rows, env: map[string]string{
+	return ground{t: t, book: book, rows: rows, log: os.Getenv("KAKUTEI_TEST_POSTGRES_LOG"), env: map[string]string{
 		"KAKUTEI_DATABASE_URL": url, "KAKUTEI_GATEWAY": provider.URL,
 		"KAKUTEI_LEASE": crashLease.String(), "KAKUTEI_GATEWAY_TIMEOUT": "1s", "KAKUTEI_RECOVERY_INTERVAL": "100ms",
 	}}
@@ -103,22 +109,28 @@ func (i *instance) signal(s syscall.Signal) {
 
 // ask sends one of alice's requests and gives it up when ctx ends. An error says that no answer came.
 func (r *running) ask(ctx context.Context, path, key, body string) (answered, error) {
+	a, _, err := r.askAs(ctx, "demo-alice", path, key, body)
+	return a, err
+}
+
+// askAs is ask for anybody, with the header of the answer.
+func (r *running) askAs(ctx context.Context, token, path, key, body string) (answered, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+path, strings.NewReader(body))
 	if err != nil {
-		return answered{}, err
+		return answered{}, nil, err
 	}
 	req.Close = true
 	req.GetBody = nil // else the transport sends it again by itself
-	req.Header.Set("Authorization", "Bearer demo-alice")
+	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return answered{}, err
+		return answered{}, nil, err
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	return answered{res.StatusCode, res.Header.Get("Idempotent-Replayed") == "true", string(text)}, err
+	return answered{res.StatusCode, res.Header.Get("Idempotent-Replayed") == "true", string(text)}, res.Header, err
 }
 
 // insistence is one request as a client sees it that repeats it, identical, until the answer is final.
@@ -211,10 +223,12 @@ func (g ground) charges(order string) (n int) {
 	return n
 }
 
-// whole demands that everything is as if nothing had ever failed: each payment has one answer, which every repeat gets,
-// one charge and one entry; the store holds no other payment, and agrees with the provider.
+// whole demands that everything is as if nothing had ever failed: each key has one answer, which every repeat gets, each
+// order one charge and one entry, whatever the number of keys that paid it; the store holds no other payment, agrees with
+// the provider, and is at rest.
 func (g ground) whole(at *running, payments ...*insistence) {
 	g.t.Helper()
+	receipts := map[string]string{} // by order
 	for _, p := range payments {
 		for range 2 {
 			a, err := at.ask(g.t.Context(), p.path, p.key, p.body)
@@ -223,22 +237,34 @@ func (g ground) whole(at *running, payments ...*insistence) {
 			assert.True(g.t, a.replayed, "%s has its outcome on record", p.key)
 			p.final = append(p.final, a.body)
 		}
-		for _, body := range p.final {
-			assert.Equal(g.t, p.final[0], body, "every answer of one key is the same, byte for byte")
+		if receipts[p.order] == "" {
+			receipts[p.order] = p.final[0]
 		}
-		assert.Equal(g.t, 1, g.charges(p.order), "%s is charged once", p.order)
+		for _, body := range p.final {
+			assert.Equal(g.t, receipts[p.order], body, "every answer to one payment is the same, byte for byte")
+		}
+	}
+	for order := range receipts {
+		assert.Equal(g.t, 1, g.charges(order), "%s is charged once", order)
 	}
 	for query, want := range map[string]int{
-		`SELECT count(*) FROM orders WHERE status = 'PAID'`:                        len(payments),
+		`SELECT count(*) FROM orders WHERE status = 'PAID'`:                        len(receipts),
 		`SELECT count(*) FROM orders WHERE status <> 'PAID'`:                       0,
-		`SELECT count(*) FROM journal_entries`:                                     len(payments),
+		`SELECT count(*) FROM journal_entries`:                                     len(receipts),
 		`SELECT count(*) FROM idempotency_records WHERE status = 'IN_PROGRESS'`:    0,
-		`SELECT count(DISTINCT payment_id) FROM orders`:                            len(payments),
-		`SELECT count(DISTINCT source_document_id) FROM journal_entries`:           len(payments),
+		`SELECT count(DISTINCT payment_id) FROM orders`:                            len(receipts),
+		`SELECT count(DISTINCT source_document_id) FROM journal_entries`:           len(receipts),
 		`SELECT count(*) FROM idempotency_records WHERE operation LIKE 'Confirm%'`: len(payments),
 	} {
 		assert.Equal(g.t, want, g.number(query), query)
 	}
+	g.agrees()
+	g.rests()
+}
+
+// agrees demands that the store and the provider have nothing to tell about each other.
+func (g ground) agrees() {
+	g.t.Helper()
 	assert.Equal(g.t, called{stdout: "{\"findings\":[\n],\"unresolved\":[\n]}\n"},
 		quiet(alone(g.t, g.env, "reconcile", "--json")))
 }

@@ -28,10 +28,20 @@ type server struct {
 // ownServer starts one, as `make test` does for all tests. It is gone when the test ends.
 func ownServer(t *testing.T) server {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "../../.ci/with-postgres", "bash", "-c",
-		`echo "$KAKUTEI_TEST_DATABASE_URL $KAKUTEI_TEST_POSTGRES_LOG"; cat >/dev/null`)
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it stops the server then
-	c.Env, c.Stderr = withoutKakutei(os.Environ()), os.Stderr
+	said := kept(t, withoutKakutei(os.Environ()), "../../.ci/with-postgres",
+		"KAKUTEI_TEST_DATABASE_URL", "KAKUTEI_TEST_POSTGRES_LOG")
+	return server{t: t, url: said[0], log: said[1]}
+}
+
+// kept has one of the scripts that run a command beside something keep it for a test, and returns what the command finds
+// in these variables.
+func kept(t *testing.T, env []string, script string, variables ...string) []string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), script, "bash", "-c",
+		`for name in "$@"; do echo "${!name}"; done; cat >/dev/null`, "bash")
+	c.Args = append(c.Args, variables...)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it stops what it keeps then
+	c.Env, c.Stderr = env, os.Stderr
 	stdin, err := c.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := c.StdoutPipe()
@@ -41,11 +51,14 @@ func ownServer(t *testing.T) server {
 		_ = stdin.Close()
 		_ = c.Wait()
 	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err, "the server does not start")
-	url, log, _ := strings.Cut(strings.TrimSpace(line), " ")
+	said, lines := make([]string, len(variables)), bufio.NewReader(stdout)
+	for i := range said {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err, "%s does not start what it should", script)
+		said[i] = strings.TrimSpace(line)
+	}
 	go func() { _, _ = io.Copy(io.Discard, stdout) }()
-	return server{t: t, url: url, log: log}
+	return said
 }
 
 func (s server) data() string { return filepath.Join(filepath.Dir(s.log), "data") }
@@ -139,6 +152,7 @@ func (s server) begin() <-chan struct{} {
 func TestADatabaseServerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
 	s := ownServer(t)
 	g := groundOn(t, s.url)
+	g.log = s.log
 	r := serving(t, g.env)
 	var away []time.Duration
 	payments := r.underLoad(func() {

@@ -39,3 +39,6 @@ func KeptStatement(t *testing.T, text string, named map[string]any, args, again 
 	require.Equal(t, again, s.args)
 	return s.sql, s.err
 }
+
+// IsBroken tells whether an error leaves open what has become of a statement.
+var IsBroken = isBroken

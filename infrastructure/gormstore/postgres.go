@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -287,6 +288,10 @@ func meant(err, miss, busy error) error {
 	}
 }
 
+// connectionException is a class of codes. A pooler between here and the server tells by one that it has lost the server,
+// and not each does so as the last word of a connection.
+const connectionException = "08"
+
 // isBroken tells an error of the connection, or one that ends it, from the server's plain "no" to a statement.
 func isBroken(err error) bool {
 	var pg *pgconn.PgError
@@ -294,7 +299,8 @@ func isBroken(err error) bool {
 	case err == nil:
 		return false
 	case errors.As(err, &pg):
-		return pg.SeverityUnlocalized != "ERROR" && pg.Severity != "ERROR"
+		isPlain := pg.SeverityUnlocalized == "ERROR" || pg.Severity == "ERROR"
+		return !isPlain || strings.HasPrefix(pg.Code, connectionException)
 	default:
 		return true
 	}

@@ -3,12 +3,15 @@ package gormstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -163,7 +166,7 @@ func TestAFailedCompletionLeavesNothing(t *testing.T) {
 }
 
 // Without its table nothing is executed (C21).
-func TestWithoutRightsOnTheRecordsNothingIsExecuted(t *testing.T) {
+func TestWithoutTheTableOfTheRecordsNothingIsExecuted(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
 	p := storetest.NewProvider()
 	s := storetest.OpenShop(d.Open(t, 4), p)
@@ -347,4 +350,21 @@ func TestAnyLockTimeoutIsServed(t *testing.T) {
 		require.NoError(t, s.Ready(t.Context()), timeout)
 		require.NoError(t, s.Close())
 	}
+}
+
+// Only a plain "no" of the server's says that a statement was not done. PgBouncer tells of a server that it has lost under a
+// code of the connection's, and not every pooler says FATAL.
+func TestOnlyAPlainNoOfTheServersSaysThatNothingWasDone(t *testing.T) {
+	for said, isBroken := range map[*pgconn.PgError]bool{
+		{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "40001"}:    false,
+		{Severity: "FEHLER", SeverityUnlocalized: "ERROR", Code: "23514"}:   false,
+		{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01"}:    true,
+		{Severity: "PANIC", SeverityUnlocalized: "PANIC", Code: "XX000"}:    true,
+		{Severity: "FATAL", Code: "08P01", Message: "server conn crashed?"}: true,
+		{Severity: "ERROR", Code: "08P01", Message: "server conn crashed?"}: true,
+	} {
+		assert.Equal(t, isBroken, gormstore.IsBroken(fmt.Errorf("sending: %w", said)), "%v", said)
+	}
+	assert.True(t, gormstore.IsBroken(io.ErrUnexpectedEOF))
+	assert.False(t, gormstore.IsBroken(nil))
 }

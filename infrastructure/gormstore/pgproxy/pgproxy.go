@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy forwards connections to one server until it is told otherwise.
@@ -20,6 +21,8 @@ type Proxy struct {
 	wires   map[*wire]bool
 	cut     bool          // no connection comes through
 	passing chan struct{} // closed while bytes pass
+	pause   time.Duration // before each piece
+	piece   int           // bytes at most; 0: a message is one piece
 	commits int           // until the planned fault
 	fault   Fault
 	struck  chan struct{} // closed when the planned fault has happened
@@ -101,11 +104,19 @@ func (p *Proxy) Stall() {
 	p.passing = make(chan struct{})
 }
 
-// Mend ends Cut and Stall.
+// Slow has every piece of a message, both ways, wait for a pause before it passes, until Mend. A pause alone is the latency
+// of a long way, with small pieces it is a narrow one. A piece of 0 bytes is a whole message.
+func (p *Proxy) Slow(pause time.Duration, piece int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pause, p.piece = pause, piece
+}
+
+// Mend ends Cut, Stall and Slow.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = false
+	p.cut, p.pause, p.piece = false, 0, 0
 	select {
 	case <-p.passing:
 	default:
@@ -156,6 +167,16 @@ func (p *Proxy) gate() {
 	passing := p.passing
 	p.mu.Unlock()
 	<-passing
+}
+
+// next is how much of a message passes at once, and what it waits for before.
+func (p *Proxy) next(raw []byte) (int, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.piece == 0 {
+		return len(raw), p.pause
+	}
+	return min(p.piece, len(raw)), p.pause
 }
 
 // strikes tells whether a COMMIT that goes to the server is the planned one, and what is to happen to it.

@@ -119,3 +119,19 @@ func TestWhatIsStalledArrivesWhenItIsMended(t *testing.T) {
 	require.NoError(t, <-done)
 	assert.Equal(t, 1, count())
 }
+
+func TestWhatIsSlowedArrivesWholeAndLate(t *testing.T) {
+	for name, pieces := range map[string]int{"by the message": 0, "by a few bytes": 16} {
+		t.Run(name, func(t *testing.T) {
+			p, c, count := table(t)
+			p.Slow(time.Millisecond, pieces)
+			began := time.Now()
+			require.NoError(t, insert(t.Context(), c))
+			assert.Greater(t, time.Since(began), 10*time.Millisecond, "a transaction has more messages than that")
+			assert.Equal(t, 1, count())
+			p.Mend()
+			require.NoError(t, insert(t.Context(), c))
+			assert.Equal(t, 2, count())
+		})
+	}
+}

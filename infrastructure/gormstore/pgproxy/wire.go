@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 )
 
 // wire is one connection, of the client and to the server.
@@ -74,10 +75,25 @@ func (w *wire) forward(from, to *net.TCPConn, look func(message) error, untyped 
 		if err := look(m); err != nil {
 			return
 		}
-		if _, err := to.Write(m.raw); err != nil {
+		if err := w.pass(to, m.raw); err != nil {
 			return
 		}
 	}
+}
+
+// pass writes a message in pieces, as slowly as the way is at that time.
+func (w *wire) pass(to io.Writer, raw []byte) error {
+	for len(raw) > 0 {
+		n, pause := w.proxy.next(raw)
+		if pause > 0 {
+			time.Sleep(pause)
+		}
+		if _, err := to.Write(raw[:n]); err != nil {
+			return err
+		}
+		raw = raw[n:]
+	}
+	return nil
 }
 
 // sent looks at what the client sends: whether it runs a COMMIT that is to be struck.
