@@ -113,30 +113,24 @@ func TestLinesWrittenByHandAreListedToo(t *testing.T) {
 	}
 }
 
+// The version of the schema whose book knew nothing of the order of booking.
+const beforePositions = 3
+
 func TestABookFromBeforeItsOrderWasKeptIsListedByTime(t *testing.T) {
-	for name, database := range gormtest.All {
+	for name, e := range earlierDatabases(t, beforePositions) {
 		t.Run(name, func(t *testing.T) {
-			d := database(t)
-			db := d.SQL(t)
-			for _, statement := range []string{
-				`DROP INDEX orders_paid_at`, `DROP INDEX simulator_charges_booked_at`, `DROP INDEX simulator_charges_position`,
-				`ALTER TABLE simulator_charges DROP COLUMN position`, `DELETE FROM goose_db_version WHERE version_id = 4`,
-			} {
-				_, err := db.ExecContext(t.Context(), statement)
-				require.NoError(t, err, statement)
-			}
 			for i, key := range []string{"third", "first", "second"} {
 				minute := map[string]int{"first": 1, "second": 2, "third": 3}[key]
 				var at any = bookedAt.Add(time.Duration(minute) * time.Minute)
 				if name == "SQLite" {
 					at = at.(time.Time).UnixMicro()
 				}
-				_, err := db.ExecContext(t.Context(), `INSERT INTO simulator_charges
+				_, err := e.db.ExecContext(t.Context(), `INSERT INTO simulator_charges
 					(gateway_key, order_id, attempt, amount, currency, method, status, charge_id, booked_at)
 					VALUES ($1, 'o', 1, 1000, 'JPY', '', 'approved', $2, $3)`, key, fmt.Sprintf("ch_%d", i), at)
 				require.NoError(t, err)
 			}
-			s := d.Open(t, 2)
+			s := open(t, e.url)
 			require.NoError(t, s.Migrate(t.Context()))
 			entered(t, s.Book(), "after")
 			keys, _ := pageOf(t, s.Book(), "", 10)

@@ -22,23 +22,25 @@ import (
 // The version of the schema whose records knew nothing of a recovery.
 const beforeRecovery = 2
 
-// earlier is a database of that version.
+// earlier is a database of an earlier version.
 type earlier struct {
 	url string
 	db  *sql.DB
 }
 
-func earlierDatabases(t *testing.T) map[string]earlier {
+func earlierDatabases(t *testing.T, version int64) map[string]earlier {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "earlier.db")
 	server := pgtest.Empty(t)
 	return map[string]earlier{
-		"SQLite":     {"sqlite:" + file, migratedTo(t, goose.DialectSQLite3, migrations.SQLite, "sqlite", file)},
-		"PostgreSQL": {server, migratedTo(t, goose.DialectPostgres, migrations.Postgres, "postgres", server)},
+		"SQLite":     {"sqlite:" + file, migratedTo(t, version, goose.DialectSQLite3, migrations.SQLite, "sqlite", file)},
+		"PostgreSQL": {server, migratedTo(t, version, goose.DialectPostgres, migrations.Postgres, "postgres", server)},
 	}
 }
 
-func migratedTo(t *testing.T, dialect goose.Dialect, files fs.FS, dir, source string) *sql.DB {
+func migratedTo(
+	t *testing.T, version int64, dialect goose.Dialect, files fs.FS, dir, source string,
+) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(map[string]string{"sqlite": "sqlite", "postgres": "pgx"}[dir], source)
 	require.NoError(t, err)
@@ -47,14 +49,14 @@ func migratedTo(t *testing.T, dialect goose.Dialect, files fs.FS, dir, source st
 	require.NoError(t, err)
 	p, err := goose.NewProvider(dialect, db, files)
 	require.NoError(t, err)
-	_, err = p.UpTo(context.WithoutCancel(t.Context()), beforeRecovery)
+	_, err = p.UpTo(context.WithoutCancel(t.Context()), version)
 	require.NoError(t, err)
 	return db
 }
 
 // What an earlier version has left in progress is due as soon as its lease is over.
 func TestARecordOfAnEarlierVersionIsRecovered(t *testing.T) {
-	for name, e := range earlierDatabases(t) {
+	for name, e := range earlierDatabases(t, beforeRecovery) {
 		t.Run(name, func(t *testing.T) {
 			created, over := time.Date(2026, 11, 30, 1, 2, 3, 0, time.UTC), time.Date(2026, 11, 30, 1, 2, 33, 0, time.UTC)
 			scope := idempotency.Scope{Operation: "ConfirmPayment", Actor: "alice", Key: "k"}
@@ -87,7 +89,7 @@ func TestARecordOfAnEarlierVersionIsRecovered(t *testing.T) {
 
 // The list is read through an index of its own: a table of millions of finished records is not looked through.
 func TestUnresolvedRecordsAreFoundThroughTheirIndex(t *testing.T) {
-	for name, e := range earlierDatabases(t) {
+	for name, e := range earlierDatabases(t, beforeRecovery) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, open(t, e.url).Migrate(t.Context()))
 			e.db.SetMaxOpenConns(1)
