@@ -51,6 +51,9 @@ func sqliteSchema(path string) ddl {
 	return ddl{
 		dialect: goose.DialectSQLite3, files: migrations.SQLite, dir: "sqlite",
 		open: func() (*sql.DB, error) {
+			if err := mayWrite(path); err != nil {
+				return nil, err
+			}
 			db, err := sql.Open("sqlite", sqliteAddress(path, 10*time.Second)+"&_txlock=immediate")
 			if err == nil {
 				db.SetMaxOpenConns(1)

@@ -31,7 +31,7 @@ func openSQLite(path string, c Config) (*sqliteEngine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)
 	}
-	writer := sql.OpenDB(impatient{connector})
+	writer := sql.OpenDB(impatient{connector, path})
 	writer.SetMaxOpenConns(1)
 	readers, err := sql.Open("sqlite", sqliteAddress(path, c.LockTimeout, "query_only(1)"))
 	if err != nil {
@@ -47,10 +47,16 @@ func openSQLite(path string, c Config) (*sqliteEngine, error) {
 
 // impatient opens connections that do not wait for the file by themselves: start waits, and asks more often. While it is
 // opened such a connection waits like every other.
-type impatient struct{ driver.Connector }
+type impatient struct {
+	driver.Connector
+	path string
+}
 
 // Connect implements driver.Connector.
 func (i impatient) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := mayWrite(i.path); err != nil {
+		return nil, err
+	}
 	c, err := i.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -153,12 +159,13 @@ func (l *sqliteLink) start(ctx context.Context) error {
 		err = l.file.present()
 	}
 	if err != nil {
-		l.discard()
+		discard(l.conn)
 	}
 	return err
 }
 
-func (l *sqliteLink) discard() { _ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) }
+// discard closes a connection for good.
+func discard(c *sql.Conn) { _ = c.Raw(func(any) error { return driver.ErrBadConn }) }
 
 func (l *sqliteLink) write(ctx context.Context, w write) error {
 	if w.each != nil {
@@ -240,7 +247,7 @@ func (l *sqliteLink) end() {
 		defer cancel()
 		// SQLite undoes some failed transactions by itself and then says that none is active.
 		if _, err := l.conn.ExecContext(ctx, "ROLLBACK"); err != nil && sqliteCode(err) != sqlite3.SQLITE_ERROR {
-			l.discard()
+			discard(l.conn)
 		}
 	}
 	_ = l.conn.Close()

@@ -55,6 +55,9 @@ func (f *sqliteFile) meet(ctx context.Context) error {
 	if f.held.Load() != nil {
 		return nil
 	}
+	if err := mayWrite(f.path); err != nil {
+		return err
+	}
 	before, err := os.Stat(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it is made when it is opened
 		return err
