@@ -31,7 +31,7 @@ func (r *running) becomesReady(ready bool) {
 	assert.Eventually(r.t, func() bool {
 		a, err := r.send(http.MethodGet, "/readyz", "", "")
 		return err == nil && a.status == want
-	}, inTime, 10*time.Millisecond, "ready: %t", ready)
+	}, inTime, 50*time.Millisecond, "ready: %t", ready)
 }
 
 // isRefused sends the request once and expects that nothing was done, in time.

@@ -285,8 +285,13 @@ func sqliteFault(err error) error {
 	}
 }
 
-// sqliteRefusedCommit tells the errors after which nothing is committed for certain.
+// sqliteRefusedCommit tells the errors after which nothing is committed for certain. What a log could not be written
+// with, for a quota or a limit, lacks the end that would make it a commit; of a flush that failed nobody knows.
 func sqliteRefusedCommit(err error) bool {
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_WRITE {
+		return true
+	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY:
 		return true
