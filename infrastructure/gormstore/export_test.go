@@ -3,6 +3,8 @@ package gormstore
 import (
 	"testing"
 
+	"modernc.org/sqlite"
+
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
@@ -20,4 +22,16 @@ func Timeouts(t *testing.T, s *Store, wait port.Wait) []string {
 		})
 	}))
 	return settings
+}
+
+// AtCommit has something happen while a SQLite store commits, before anything is written.
+func AtCommit(t *testing.T, s *Store, happen func()) {
+	t.Helper()
+	c, err := s.engine.(*sqliteEngine).writer.Conn(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.Raw(func(driver any) error {
+		driver.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { happen(); return 0 })
+		return nil
+	}))
+	require.NoError(t, c.Close())
 }

@@ -78,11 +78,10 @@ func sqliteAddress(path string, wait time.Duration, more ...string) string {
 }
 
 func (e *sqliteEngine) close() error {
-	closes, err := e.file.letGo()
-	if !closes {
-		return err
+	if e.file.gone() {
+		return nil
 	}
-	return errors.Join(err, e.writer.Close(), e.readers.Close())
+	return errors.Join(e.file.letGo(), e.writer.Close(), e.readers.Close())
 }
 
 func (e *sqliteEngine) open(ctx context.Context, _ port.Wait, readOnly bool) (link, error) {

@@ -118,14 +118,14 @@ func (f *sqliteFile) present() error {
 	return nil
 }
 
-// letGo ends the holding. False: the files are lost, and no connection may be closed any more, since the last one would
-// write the log it still has into a file that it is not of, and delete another's.
-func (f *sqliteFile) letGo() (bool, error) {
-	if f.present() != nil {
-		return false, nil
-	}
+// gone tells whether no connection may be closed any more: the last one would write the log that it still has into a
+// file that it is not of, and delete another's.
+func (f *sqliteFile) gone() bool { return f.present() != nil }
+
+// letGo ends the holding.
+func (f *sqliteFile) letGo() error {
 	if held := f.held.Swap(nil); held != nil {
-		return true, held.anchor.Close()
+		return held.anchor.Close()
 	}
-	return true, nil
+	return nil
 }
