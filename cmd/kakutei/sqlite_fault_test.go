@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -135,7 +136,10 @@ func TestAFileThatMayNotBeWrittenEndsTheStartAtOnce(t *testing.T) {
 	require.Equal(t, 0, alone(t, g.env, "migrate").code)
 	asOrdinary := ordinary(t, filepath.Dir(file))
 	require.NoError(t, os.Chmod(file, 0o444))
-	c := exec.CommandContext(t.Context(), binary(t), "serve", "--listen", "127.0.0.1:0")
+	path := binary(t)
+	inTime, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	c := exec.CommandContext(inTime, path, "serve", "--listen", "127.0.0.1:0")
 	c.Env = append(withoutKakutei(os.Environ()), "KAKUTEI_DATABASE_URL="+g.env["KAKUTEI_DATABASE_URL"])
 	asOrdinary(c)
 	said, err := c.CombinedOutput()
