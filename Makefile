@@ -58,7 +58,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 .PHONY: crash
 crash: ## Kill instances CRASH_ROUNDS (500) times on each store, and break the database beneath them
 	CRASH_ROUNDS=$(CRASH_ROUNDS) .ci/with-postgres go test -count=1 -v -timeout 60m \
-	  -run 'Kill|Dies|Sleeps|Stopped|ACommit|Stalls|UnderLoad|HeldFrom|Recovers' ./cmd/kakutei
+	  -run 'Kill|Dies|Sleeps|Stopped|ACommit|Stalls|UnderLoad|HeldFrom|Recovers|AFile|ADisk' ./cmd/kakutei
 
 .PHONY: cover
 cover: ## Measure which statements the tests run, into coverage.out

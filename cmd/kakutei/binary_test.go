@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
+		if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // some tests run it as another user
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		build = sync.OnceValues(func() (string, error) {
 			path := filepath.Join(folder, "kakutei")
 			said, err := exec.CommandContext(context.Background(), "go", "build",

@@ -78,7 +78,7 @@ func (p *withholding) callsOf(order string) []time.Time {
 }
 
 // another is the real program as an instance of the service, in a process of its own.
-func another(t *testing.T, path string, env map[string]string) (*exec.Cmd, *running) {
+func another(t *testing.T, path string, env map[string]string, change ...func(*exec.Cmd)) (*exec.Cmd, *running) {
 	t.Helper()
 	r := &running{t: t, stdout: newOutput(), stderr: newOutput()}
 	c := exec.CommandContext(t.Context(), path, "serve")
@@ -86,6 +86,9 @@ func another(t *testing.T, path string, env map[string]string) (*exec.Cmd, *runn
 	c.Env = append(withoutKakutei(os.Environ()), "KAKUTEI_LISTEN=127.0.0.1:0")
 	for name, value := range env {
 		c.Env = append(c.Env, name+"="+value)
+	}
+	for _, ch := range change {
+		ch(c)
 	}
 	require.NoError(t, c.Start())
 	r.base = r.stdout.await(t, `page +(http://\S+)/\n`)[1]

@@ -183,15 +183,21 @@ func TestARowOrAFileThatIsHeldFromOutsideLeavesTheOutcomeUnknownUntilItIsGivenBa
 // has begun comes to its end.
 func (r *running) underLoad(fault func()) (payments []*insistence) {
 	r.t.Helper()
-	over, end := context.WithCancel(r.t.Context())
+	return underLoadAt(r.t, fault, r)
+}
+
+// underLoadAt is underLoad with the clients spread over several instances.
+func underLoadAt(t *testing.T, fault func(), at ...*running) (payments []*insistence) {
+	t.Helper()
+	over, end := context.WithCancel(t.Context())
 	defer end()
-	paid, errs := make([][]*insistence, 8), make([]error, 8)
+	paid, errs := make([][]*insistence, 8*len(at)), make([]error, 8*len(at))
 	var clients sync.WaitGroup
 	for c := range paid {
 		clients.Go(func() {
 			for n := 0; over.Err() == nil && errs[c] == nil; n++ {
 				var p *insistence
-				p, errs[c] = r.paysInTheEnd(context.WithoutCancel(over), fmt.Sprint(c, "-", n))
+				p, errs[c] = at[c%len(at)].paysInTheEnd(context.WithoutCancel(over), fmt.Sprint(c, "-", n))
 				paid[c] = append(paid[c], p)
 			}
 		})
@@ -199,7 +205,7 @@ func (r *running) underLoad(fault func()) (payments []*insistence) {
 	fault()
 	end()
 	clients.Wait()
-	require.NoError(r.t, errors.Join(errs...))
+	require.NoError(t, errors.Join(errs...))
 	return slices.Concat(paid...)
 }
 

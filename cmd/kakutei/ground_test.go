@@ -87,9 +87,9 @@ type instance struct {
 }
 
 // start starts an instance. It is gone when the test ends, before the store is.
-func (g ground) start() *instance {
+func (g ground) start(change ...func(*exec.Cmd)) *instance {
 	g.t.Helper()
-	c, r := another(g.t, binary(g.t), g.env)
+	c, r := another(g.t, binary(g.t), g.env, change...)
 	i := &instance{running: r, process: c, end: sync.OnceFunc(func() { _ = c.Wait() })}
 	g.t.Cleanup(i.kill)
 	return i
@@ -138,6 +138,7 @@ type insistence struct {
 	path, key, body string
 	order           string   // the path of the order that is paid
 	first           answered // the first answer that came, of whatever status
+	tries           int
 	final           []string // the body of each success
 }
 
@@ -168,6 +169,7 @@ var errAnswer = errors.New("an answer that must not be")
 func (p *insistence) try(ctx context.Context, at *running) (final bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	p.tries++
 	a, err := at.ask(ctx, p.path, p.key, p.body)
 	if err != nil {
 		return false, nil // the client knows nothing then, and asks again

@@ -55,7 +55,7 @@ func TestAPrimaryThatIsReadOnlyForATimeIsServedFromAgain(t *testing.T) {
 	r := serving(t, g.env)
 	paid, unpaid := r.fresh("paid-", 1)[0], r.fresh("unpaid-", 1)[0]
 	require.NoError(t, paid.insist(t.Context(), func() *running { return r }))
-	g.writable(false)
+	g.demotes(true)
 	for range 2 {
 		a, header, err := r.askAs(t.Context(), "demo-alice", unpaid.path, unpaid.key, unpaid.body)
 		require.NoError(t, err)
@@ -65,18 +65,18 @@ func TestAPrimaryThatIsReadOnlyForATimeIsServedFromAgain(t *testing.T) {
 	assert.Equal(t, http.StatusOK, r.get(unpaid.order).status, "what only reads is served")
 	r.turns(http.StatusServiceUnavailable)
 	assert.Equal(t, 0, g.charges(unpaid.order))
-	g.writable(true)
+	g.demotes(false)
 	r.turns(http.StatusOK)
 	require.NoError(t, unpaid.insist(t.Context(), func() *running { return r }))
 	g.whole(r, paid, unpaid)
 	r.stop()
 }
 
-// writable has the database's sessions, also those to come, write or only read. Who is connected is sent away, as a primary
-// does when it is demoted.
-func (g ground) writable(yes bool) {
+// demotes has the database's sessions, also those to come, only read, or write again. Who is connected is sent away, as a
+// primary does when it is demoted.
+func (g ground) demotes(yes bool) {
 	g.t.Helper()
-	setting := map[bool]string{true: "off", false: "on"}[yes]
+	setting := map[bool]string{true: "on", false: "off"}[yes]
 	o := g.outside(`SET TRANSACTION READ WRITE`)
 	o.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ` + setting + `',
 		current_database()); END $$`)

@@ -3,13 +3,14 @@ package gormstore
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // IsAway tells whether a store may come back by itself: it cannot be reached, it is starting or stopping, or it has no
-// connection left. A wrong password or a missing database does not go away by waiting.
+// connection left. A wrong password, a missing database or a file that may not be written does not go away by waiting.
 func IsAway(err error) bool {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
@@ -18,6 +19,10 @@ func IsAway(err error) bool {
 			"53300": // too many connections
 			return true
 		}
+		return false
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) { // its errno would pass for a network's
 		return false
 	}
 	var network net.Error

@@ -113,9 +113,11 @@ func TestLinesWrittenByHandAreListedToo(t *testing.T) {
 	}
 }
 
+// The version of the schema whose book knew nothing of the order of booking.
+const beforePositions = 3
+
 func TestABookFromBeforeItsOrderWasKeptIsListedByTime(t *testing.T) {
-	const before = 3 // 00004_charges_by_time.sql keeps it
-	for name, e := range earlierDatabases(t, before) {
+	for name, e := range earlierDatabases(t, beforePositions) {
 		t.Run(name, func(t *testing.T) {
 			for i, key := range []string{"third", "first", "second"} {
 				minute := map[string]int{"first": 1, "second": 2, "third": 3}[key]

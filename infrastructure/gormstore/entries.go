@@ -76,7 +76,7 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 		return db.Model(&entryRow{}).Select(entryColumns).Where("posting_key = ?", key).Find(&[]entryRow{})
 	})
 	return r.later(write{statement: look, miss: errIDTaken, each: func(answer row) error {
-		found, err := scanEntry(answer)
+		found, err := standing(answer)
 		if err == nil {
 			stands(found)
 		}
@@ -102,7 +102,7 @@ func (r entries) FindByKeys(ctx context.Context, keys []journal.PostingKey) (fou
 		return nil, nil
 	}
 	err = r.ask(ctx, r.find("posting_key IN ?", keys), func(answer row) error {
-		e, err := scanEntry(answer)
+		e, err := standing(answer)
 		found = append(found, e)
 		return err
 	})
@@ -139,36 +139,43 @@ func entryRowOf(e journal.Entry) (entryRow, error) {
 	}, nil
 }
 
+// standing is an entry for who asks what is booked under a key. One whose content cannot be read, since a hand has
+// written it, is booked all the same: no payment waits for ever behind it. Without a fingerprint it has nobody's content.
+func standing(answer row) (journal.Entry, error) {
+	e, err := scanEntry(answer)
+	if errors.Is(err, errUnreadable) {
+		e.Fingerprint, err = "", nil
+	}
+	return e, err
+}
+
+// scanEntry reads an entry. Beside errUnreadable stands what else is known of it.
 func scanEntry(answer row) (journal.Entry, error) {
 	var r entryRow
 	if err := answer.Scan(r.columns()...); err != nil {
 		return journal.Entry{}, err
 	}
-	var lines []entryLine
-	if err := json.Unmarshal([]byte(r.Lines), &lines); err != nil {
-		return journal.Entry{}, unreadable("lines of entry", r.ID, err)
-	}
-	day, err := journal.ParseDate(r.ServiceDate)
-	if err != nil {
-		return journal.Entry{}, unreadable("entry", r.ID, err)
-	}
-	currency, err := money.ParseCurrency(r.Currency)
-	if err != nil {
-		return journal.Entry{}, unreadable("entry", r.ID, err)
-	}
 	e := journal.Entry{
 		ID: journal.ID(r.ID), PostingKey: journal.PostingKey(r.PostingKey), Fingerprint: journal.Fingerprint(r.Fingerprint),
-		Content: journal.Content{
-			Source: journal.SourceDocument{
-				Company: r.CompanyID, Type: journal.DocumentType(r.SourceDocumentType), ID: r.SourceDocumentID,
-				Version: r.Version, ServiceDate: day, Total: r.Total,
-			},
-			Currency: currency,
-		},
+		Content: journal.Content{Source: journal.SourceDocument{
+			Company: r.CompanyID, Type: journal.DocumentType(r.SourceDocumentType), ID: r.SourceDocumentID,
+			Version: r.Version, Total: r.Total,
+		}},
 		PostedBy: r.PostedBy, PostedAt: r.PostedAt.Time,
+	}
+	var lines []entryLine
+	if err := json.Unmarshal([]byte(r.Lines), &lines); err != nil {
+		return e, unreadable("lines of entry", r.ID, err)
 	}
 	for _, l := range lines {
 		e.Lines = append(e.Lines, journal.Line(l))
+	}
+	var err error
+	if e.Source.ServiceDate, err = journal.ParseDate(r.ServiceDate); err != nil {
+		return e, unreadable("entry", r.ID, err)
+	}
+	if e.Currency, err = money.ParseCurrency(r.Currency); err != nil {
+		return e, unreadable("entry", r.ID, err)
 	}
 	return e, nil
 }

@@ -3,6 +3,8 @@ package gormstore
 import (
 	"testing"
 
+	"modernc.org/sqlite"
+
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm"
 
@@ -42,3 +44,15 @@ func KeptStatement(t *testing.T, text string, named map[string]any, args, again 
 
 // IsBroken tells whether an error leaves open what has become of a statement.
 var IsBroken = isBroken
+
+// AtCommit has something happen while a SQLite store commits, before anything is written.
+func AtCommit(t *testing.T, s *Store, happen func()) {
+	t.Helper()
+	c, err := s.engine.(*sqliteEngine).writer.Conn(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.Raw(func(driver any) error {
+		driver.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { happen(); return 0 })
+		return nil
+	}))
+	require.NoError(t, c.Close())
+}

@@ -51,6 +51,9 @@ func sqliteSchema(path string) ddl {
 	return ddl{
 		dialect: goose.DialectSQLite3, files: migrations.SQLite, dir: "sqlite",
 		open: func() (*sql.DB, error) {
+			if err := mayWrite(path); err != nil {
+				return nil, err
+			}
 			db, err := sql.Open("sqlite", sqliteAddress(path, 10*time.Second)+"&_txlock=immediate")
 			if err == nil {
 				db.SetMaxOpenConns(1)
@@ -112,6 +115,10 @@ func metAnother(err error) bool {
 		strings.Contains(text, "UNIQUE constraint failed: goose_db_version")
 }
 
+// proof changes as many pages of a SQLite file as a payment does at the most, each to something new: on a disk with less
+// room than that for the log, the proof fails, too. Nothing but a write tells of a disk that is full.
+const proof = `UPDATE readiness SET proof = randomblob(61440)`
+
 // Ready tells whether the store can be read and written and its schema is at least this program's.
 func (s *Store) Ready(ctx context.Context) error {
 	target, err := s.schema.target()
@@ -135,6 +142,8 @@ func (s *Store) Ready(ctx context.Context) error {
 			return port.ErrUnavailable.Because(errors.New("the database is read-only"))
 		case version < target:
 			return port.ErrUnavailable.Because(fmt.Errorf("the schema is version %d, not %d: run kakutei migrate", version, target))
+		case s.schema.dialect == goose.DialectSQLite3:
+			return tx.later(write{statement: statement{sql: proof}})
 		}
 		return nil
 	})

@@ -271,6 +271,7 @@ func TestARowThatCannotBeReadIsUnavailable(t *testing.T) {
 			d := database(t)
 			s := storetest.OpenShop(d.Open(t, 2), storetest.NewProvider())
 			id := placed(t, s, 1)[0]
+			asBefore(t, name, d)
 			d.Exec(t, `UPDATE orders SET currency = 'XXX'`)
 			_, err := s.Order(t.Context(), string(id), "alice")
 			require.ErrorIs(t, err, port.ErrUnavailable)

@@ -22,7 +22,7 @@ import (
 // The version of the schema whose records knew nothing of a recovery.
 const beforeRecovery = 2
 
-// earlier is a database of that version.
+// earlier is a database of an earlier version.
 type earlier struct {
 	url string
 	db  *sql.DB
@@ -33,12 +33,14 @@ func earlierDatabases(t *testing.T, version int64) map[string]earlier {
 	file := filepath.Join(t.TempDir(), "earlier.db")
 	server := pgtest.Empty(t)
 	return map[string]earlier{
-		"SQLite":     {"sqlite:" + file, migratedTo(t, goose.DialectSQLite3, migrations.SQLite, "sqlite", file, version)},
-		"PostgreSQL": {server, migratedTo(t, goose.DialectPostgres, migrations.Postgres, "postgres", server, version)},
+		"SQLite":     {"sqlite:" + file, migratedTo(t, version, goose.DialectSQLite3, migrations.SQLite, "sqlite", file)},
+		"PostgreSQL": {server, migratedTo(t, version, goose.DialectPostgres, migrations.Postgres, "postgres", server)},
 	}
 }
 
-func migratedTo(t *testing.T, dialect goose.Dialect, files fs.FS, dir, source string, version int64) *sql.DB {
+func migratedTo(
+	t *testing.T, version int64, dialect goose.Dialect, files fs.FS, dir, source string,
+) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(map[string]string{"sqlite": "sqlite", "postgres": "pgx"}[dir], source)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,7 +73,9 @@ func given[T any](p *T) T {
 	return *p
 }
 
-// unreadable says that a row is there and cannot be what it should.
+// errUnreadable says that a row is there and cannot be what it should.
+var errUnreadable = errors.New("gormstore: it cannot be read")
+
 func unreadable(what, id string, err error) error {
-	return port.ErrUnavailable.Because(fmt.Errorf("gormstore: %s %s cannot be read: %w", what, id, err))
+	return port.ErrUnavailable.Because(fmt.Errorf("%w: %s %s: %w", errUnreadable, what, id, err))
 }

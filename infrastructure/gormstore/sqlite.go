@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"time"
 
@@ -18,24 +19,52 @@ import (
 // sqliteEngine talks to a SQLite file. One connection writes, since SQLite has one writer at a time anyway and queueing
 // for it here is fair and cancellable; others read beside it.
 type sqliteEngine struct {
+	file        *sqliteFile
 	writer      *sql.DB
+	writing     chan struct{} // holds the turn to write; whoever waits is served in the order of coming
 	readers     *sql.DB
 	lockTimeout time.Duration
 }
 
 func openSQLite(path string, c Config) (*sqliteEngine, error) {
-	writer, err := sql.Open("sqlite", sqliteAddress(path, c.LockTimeout))
+	connector, err := sqlite.NewConnector(sqliteAddress(path, c.LockTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)
 	}
+	writer := sql.OpenDB(impatient{connector, path})
 	writer.SetMaxOpenConns(1)
 	readers, err := sql.Open("sqlite", sqliteAddress(path, c.LockTimeout, "query_only(1)"))
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
-	readers.SetMaxOpenConns(c.Pool)
+	readers.SetMaxOpenConns(c.Pool + 1) // one of them only holds the file
 	readers.SetMaxIdleConns(c.Pool)
-	return &sqliteEngine{writer: writer, readers: readers, lockTimeout: c.LockTimeout}, nil
+	return &sqliteEngine{
+		file: watchSQLite(path, readers), writer: writer, writing: make(chan struct{}, 1), readers: readers,
+		lockTimeout: c.LockTimeout,
+	}, nil
+}
+
+// impatient opens connections that do not wait for the file by themselves: start waits, and asks more often. While it is
+// opened such a connection waits like every other.
+type impatient struct {
+	driver.Connector
+	path string
+}
+
+// Connect implements driver.Connector.
+func (i impatient) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := mayWrite(i.path); err != nil {
+		return nil, err
+	}
+	c, err := i.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.(driver.ExecerContext).ExecContext(ctx, "PRAGMA busy_timeout(0)", nil); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // sqliteAddress asks for the durability of a payment: the log is flushed at each commit.
@@ -48,27 +77,45 @@ func sqliteAddress(path string, wait time.Duration, more ...string) string {
 	return file.String()
 }
 
-func (e *sqliteEngine) close() error { return errors.Join(e.writer.Close(), e.readers.Close()) }
+func (e *sqliteEngine) close() error {
+	if e.file.gone() {
+		return nil
+	}
+	return errors.Join(e.file.letGo(), e.writer.Close(), e.readers.Close())
+}
 
 func (e *sqliteEngine) open(ctx context.Context, _ port.Wait, readOnly bool) (link, error) {
-	db, begin := e.writer, "BEGIN IMMEDIATE"
-	if readOnly {
-		db, begin = e.readers, "BEGIN"
-	}
 	acquire, cancel := context.WithTimeout(ctx, e.lockTimeout)
 	defer cancel()
+	if err := errors.Join(e.file.meet(acquire), e.file.present()); err != nil {
+		return nil, port.ErrUnavailable.Because(err)
+	}
+	db, begin, done := e.readers, "BEGIN", func() {}
+	if !readOnly {
+		db, begin, done = e.writer, "BEGIN IMMEDIATE", func() { <-e.writing }
+		select {
+		case e.writing <- struct{}{}:
+		case <-acquire.Done():
+			return nil, port.ErrUnavailable.Because(fmt.Errorf("no turn to write: %w", acquire.Err()))
+		}
+	}
 	conn, err := db.Conn(acquire)
 	if err != nil {
+		done()
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("no connection: %w", err))
 	}
 	deadline, _ := acquire.Deadline()
-	return &sqliteLink{conn: conn, begin: begin, beginBy: deadline, lockTimeout: e.lockTimeout}, nil
+	return &sqliteLink{
+		file: e.file, conn: conn, done: done, begin: begin, beginBy: deadline, lockTimeout: e.lockTimeout,
+	}, nil
 }
 
 type sqliteLink struct {
+	file        *sqliteFile
 	conn        *sql.Conn
+	done        func() // lets the next one have its turn
 	begin       string
-	beginBy     time.Time // one lock timeout for the connection and for the file
+	beginBy     time.Time // one lock timeout for the turn, the connection and the file
 	lockTimeout time.Duration
 	clock       time.Time
 	ended       bool
@@ -97,18 +144,29 @@ func (l *sqliteLink) exchange(ctx context.Context, writes []write, questions ...
 	return nil
 }
 
+// askAgain is the longest time between two questions for a file that another process holds. SQLite itself would soon
+// ask every 100 ms only, and find that the other has taken the file again each time.
+const askAgain = 2 * time.Millisecond
+
 // start begins the transaction. An interrupted BEGIN may have begun it all the same: such a connection is not used again.
 func (l *sqliteLink) start(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, l.beginBy)
 	defer cancel()
 	_, err := l.conn.ExecContext(ctx, l.begin)
+	for sqliteCode(err) == sqlite3.SQLITE_BUSY && pauseFor(ctx, rand.N(askAgain)) { //nolint:gosec // jitter is no secret
+		_, err = l.conn.ExecContext(ctx, l.begin)
+	}
+	if err == nil {
+		err = l.file.present()
+	}
 	if err != nil {
-		l.discard()
+		discard(l.conn)
 	}
 	return err
 }
 
-func (l *sqliteLink) discard() { _ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) }
+// discard closes a connection for good.
+func discard(c *sql.Conn) { _ = c.Raw(func(any) error { return driver.ErrBadConn }) }
 
 func (l *sqliteLink) write(ctx context.Context, w write) error {
 	if w.each != nil {
@@ -165,10 +223,16 @@ func (l *sqliteLink) commit(ctx context.Context, writes []write) error {
 	if err := l.exchange(ctx, writes); err != nil {
 		return err
 	}
+	if err := l.file.present(); err != nil {
+		return port.ErrUnavailable.Because(err)
+	}
 	_, err := l.conn.ExecContext(ctx, "COMMIT")
+	if err == nil {
+		l.ended = true
+		err = l.file.present() // else it may be in the lost one
+	}
 	switch {
 	case err == nil:
-		l.ended = true
 		return nil
 	case sqliteRefusedCommit(err):
 		return sqliteFault(err)
@@ -184,10 +248,11 @@ func (l *sqliteLink) end() {
 		defer cancel()
 		// SQLite undoes some failed transactions by itself and then says that none is active.
 		if _, err := l.conn.ExecContext(ctx, "ROLLBACK"); err != nil && sqliteCode(err) != sqlite3.SQLITE_ERROR {
-			l.discard()
+			discard(l.conn)
 		}
 	}
 	_ = l.conn.Close()
+	l.done()
 }
 
 // bindSQLite resolves values that know how to be stored, and times to integers.
@@ -221,8 +286,13 @@ func sqliteFault(err error) error {
 	}
 }
 
-// sqliteRefusedCommit tells the errors after which nothing is committed for certain.
+// sqliteRefusedCommit tells the errors after which nothing is committed for certain. What a log could not be written
+// with, for a quota or a limit, lacks the end that would make it a commit; of a flush that failed nobody knows.
 func sqliteRefusedCommit(err error) bool {
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_WRITE {
+		return true
+	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY:
 		return true

@@ -2,6 +2,9 @@ package gormstore_test
 
 import (
 	"context"
+	"database/sql"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,4 +81,53 @@ func TestAFileThatAnotherProgramHoldsIsUnavailableInTime(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
 	require.NoError(t, err)
+}
+
+// The file is lost while a transaction is at work on it: nothing of it is committed, neither there nor in what has come in
+// the file's place.
+func TestATransactionWhoseFileIsLostIsNotCommitted(t *testing.T) {
+	d := gormtest.SQLite(t)
+	file := strings.TrimPrefix(d.URL, "sqlite:")
+	s := d.Open(t, 2)
+	err := s.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		_, err := tx.Records().Reserve(t.Context(), anIntent, time.Minute)
+		require.NoError(t, err)
+		moveAway(t, file)
+		return nil
+	})
+	require.ErrorIs(t, err, port.ErrUnavailable)
+	require.NotErrorIs(t, err, port.ErrCommitUnknown)
+	away, err := sql.Open("sqlite", file+".away")
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, away.Close()) }()
+	var records int
+	require.NoError(t, away.QueryRowContext(t.Context(), `SELECT count(*) FROM idempotency_records`).Scan(&records))
+	assert.Zero(t, records)
+	assert.NoFileExists(t, file)
+	require.ErrorIs(t, s.Ready(t.Context()), port.ErrUnavailable)
+}
+
+var anIntent = idempotency.Reservation{
+	Scope: idempotency.Scope{Operation: "o", Actor: "a", Key: "k"}, Token: idempotency.NewToken(), Request: "r",
+}
+
+func moveAway(t *testing.T, file string) {
+	t.Helper()
+	for _, part := range []string{"", "-wal", "-shm"} {
+		require.NoError(t, os.Rename(file+part, file+".away"+part))
+	}
+}
+
+// What is committed in the moment in which the file is lost is in the lost one, and nobody is told that it is kept.
+func TestACommitWhoseFileIsLostMeanwhileIsUnknown(t *testing.T) {
+	d := gormtest.SQLite(t)
+	s := d.Open(t, 2)
+	require.NoError(t, s.Ready(t.Context()))
+	gormstore.AtCommit(t, s, func() { moveAway(t, strings.TrimPrefix(d.URL, "sqlite:")) })
+	err := s.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		_, err := tx.Records().Reserve(t.Context(), anIntent, time.Minute)
+		return err
+	})
+	require.ErrorIs(t, err, port.ErrCommitUnknown)
+	require.ErrorIs(t, s.Ready(t.Context()), port.ErrUnavailable)
 }

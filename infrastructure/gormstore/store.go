@@ -127,7 +127,11 @@ func (s *Store) transact(ctx context.Context, wait port.Wait, readOnly bool, fn 
 
 // pause lets the others go first: up to 10 ms, then up to 20 ms. False when ctx is over.
 func pause(ctx context.Context, try int) bool {
-	t := time.NewTimer(rand.N(time.Duration(try) * 10 * time.Millisecond)) //nolint:gosec // jitter is no secret
+	return pauseFor(ctx, rand.N(time.Duration(try)*10*time.Millisecond)) //nolint:gosec // jitter is no secret
+}
+
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
