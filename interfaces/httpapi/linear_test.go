@@ -111,8 +111,10 @@ func (l lossy) shake(chance *rand.Rand) {
 		}
 		l.LoseCommit(1+chance.IntN(24), fate)
 	}
-	if chance.IntN(3) == 0 { // from some moment on this instance is as good as dead
-		l.LeaveAfter(chance.IntN(24))
+	if chance.IntN(2) == 0 { // a last commit, and from then on this instance is as good as dead
+		last := 1 + chance.IntN(24)
+		l.LoseCommit(last, storetest.Applied)
+		l.LeaveAfter(last)
 	}
 }
 
