@@ -5,6 +5,7 @@ SHELL := bash
 PKG ?= ./...
 FUZZTIME ?= 10s
 CRASH_ROUNDS ?= 500
+HISTORIES ?= 200
 # The tools have a go.mod of their own, so that the service's lists only what it is built from.
 TOOL := go tool -modfile=.tools/go.mod
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -59,6 +60,12 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 crash: ## Kill instances CRASH_ROUNDS (500) times on each store, and break the database beneath them
 	CRASH_ROUNDS=$(CRASH_ROUNDS) .ci/with-postgres go test -count=1 -v -timeout 60m \
 	  -run 'Kill|Dies|Sleeps|Stopped|ACommit|Stalls|UnderLoad|HeldFrom|Recovers|AFile|ADisk' ./cmd/kakutei
+
+# docs/linearizability.md says what is checked.
+.PHONY: linear
+linear: compiler ## Check HISTORIES (200) histories of concurrent clients on each store
+	HISTORIES=$(HISTORIES) CGO_ENABLED=1 .ci/with-postgres go test -race -count=1 -v -timeout 60m \
+	  -run 'TestWhatConcurrentClients' ./interfaces/httpapi
 
 .PHONY: cover
 cover: ## Measure which statements the tests run, into coverage.out

@@ -51,15 +51,23 @@ func (w wire) say(t *testing.T, parts ...string) {
 // hear reads the next answer.
 func (w wire) hear(t *testing.T) answer {
 	t.Helper()
-	response, err := http.ReadResponse(w.in, nil)
+	a, err := w.next()
 	require.NoError(t, err)
+	return a
+}
+
+// next is hear from any goroutine.
+func (w wire) next() (answer, error) {
+	response, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		return answer{}, err
+	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
 	if response.Close { // which net/http has taken from the header
 		response.Header.Set("Connection", "close")
 	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return answer{response.StatusCode, response.Header, string(body)}, err
 }
 
 func (w wire) endOfWriting(t *testing.T) {
