@@ -51,7 +51,7 @@ func (r *entryRow) columns() []any {
 var errIDTaken = port.ErrUnavailable.Because(errors.New("gormstore: the entry's id is another entry's"))
 
 // Post implements journal.Repository. The second statement sees what the first has met, also if that was committed only
-// while the first one waited for it.
+// while the first one waited for it. It locks the row: so the COMMIT waits for a standby also when nothing was inserted.
 func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.Entry)) error {
 	booked, err := entryRowOf(e)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 	if err := r.later(write{statement: insert}); err != nil {
 		return err
 	}
-	look := r.find("posting_key = ?", string(e.PostingKey))
+	look := r.find("posting_key = ?", string(e.PostingKey), clause.Locking{Strength: "KEY SHARE"})
 	return r.later(write{statement: look, miss: errIDTaken, each: func(answer row) error {
 		found, err := scanEntry(answer)
 		if err == nil {
@@ -98,9 +98,9 @@ func (r entries) FindByKeys(ctx context.Context, keys []journal.PostingKey) (fou
 	return found, err
 }
 
-func (r entries) find(condition string, value any) statement {
+func (r entries) find(condition string, value any, options ...clause.Expression) statement {
 	return r.sql.build(func(db *gorm.DB) *gorm.DB {
-		return db.Model(&entryRow{}).Select(entryColumns).Where(condition, value).Find(&[]entryRow{})
+		return db.Model(&entryRow{}).Select(entryColumns).Clauses(options...).Where(condition, value).Find(&[]entryRow{})
 	})
 }
 

@@ -37,6 +37,8 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 	if settings.ConnConfig.ConnectTimeout == 0 {
 		settings.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	settings.ConnConfig.OnNotice = heed
+	settings.BeforeConnect = uncancelling
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)
@@ -56,7 +58,9 @@ func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool
 	if err != nil {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("no connection: %w", err))
 	}
-	l := &postgresLink{ctx: ctx, conn: conn, begin: "BEGIN ISOLATION LEVEL READ COMMITTED", lockTimeout: e.lockTimeout}
+	l := &postgresLink{
+		ctx: ctx, conn: conn, begin: "BEGIN ISOLATION LEVEL READ COMMITTED", lockTimeout: e.lockTimeout, readOnly: readOnly,
+	}
 	l.rowWait = e.lockTimeout
 	if wait == port.Briefly {
 		l.rowWait = min(brief, e.lockTimeout)
@@ -69,16 +73,21 @@ func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool
 
 // postgresSettings are sent with BEGIN and hold for the transaction: behind a pooler, a session's would be another
 // client's. BEGIN is sent with the first statement, so now() is no older than that, and the same wherever it stands.
-const postgresSettings = `SELECT now(), set_config('lock_timeout', $1, true),
+const postgresSettings = `SELECT now(), current_setting('transaction_read_only') = 'on', set_config('lock_timeout', $1, true),
 	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
+
+// errReadOnly says that the server lets this connection write nothing. A new one may be let, or be with another server.
+var errReadOnly = errors.New("the database is read-only")
 
 type postgresLink struct {
 	ctx         context.Context //nolint:containedctx // the transaction's: it bounds the rollback too
 	conn        *pgxpool.Conn
 	begin       string
+	readOnly    bool
 	rowWait     time.Duration
 	lockTimeout time.Duration
 	begun       bool
+	demoted     bool // it was to write and cannot: the connection is of no more use
 	ended       bool
 	clock       time.Time
 }
@@ -92,7 +101,7 @@ func (l *postgresLink) exchange(ctx context.Context, writes []write, question *s
 	switch {
 	case err == nil:
 		return nil
-	case broken && ctx.Err() == nil: // nothing is committed, and another connection may be whole
+	case (broken || l.demoted) && ctx.Err() == nil: // nothing is committed, and another connection may be whole
 		return fmt.Errorf("%w: %w", errAgain, err)
 	default:
 		return postgresFault(err)
@@ -109,7 +118,12 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 	switch {
 	case err == nil:
 		l.ended = true
+		if !replicated(l.conn.Conn().PgConn()) {
+			return fmt.Errorf("%w: %w", port.ErrCommitUnknown, errNotReplicated)
+		}
 		return nil
+	case l.demoted:
+		return fmt.Errorf("%w: %w", errAgain, err)
 	case broken && !pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %w", port.ErrCommitUnknown, err)
 	default:
@@ -158,12 +172,16 @@ func (l *postgresLink) receive(
 			return err
 		}
 		l.begun = true
+		var serverReadOnly bool
 		var discarded string
-		err := results.QueryRow().Scan(&l.clock, &discarded, &discarded, &discarded)
+		err := results.QueryRow().Scan(&l.clock, &serverReadOnly, &discarded, &discarded, &discarded)
 		if err != nil {
 			return err
 		}
 		l.clock = l.clock.UTC()
+		if l.demoted = serverReadOnly && !l.readOnly; l.demoted {
+			return errReadOnly
+		}
 	}
 	for _, w := range writes {
 		if err := readAll(results, w.each); err != nil {
@@ -205,9 +223,16 @@ func readAll(results pgx.BatchResults, each func(row) error) error {
 	return rows.Err()
 }
 
-// end undoes what is not committed and gives the connection back. One that cannot even do that is closed by the pool.
+// end undoes what is not committed and gives the connection back. One that cannot even do that is closed by the pool, and
+// so is one to a server that lets nobody write any more: the next may find its successor.
 func (l *postgresLink) end() {
 	defer l.conn.Release()
+	if l.demoted {
+		ctx, cancel := context.WithTimeout(l.ctx, l.lockTimeout)
+		defer cancel()
+		_ = l.conn.Conn().Close(ctx)
+		return
+	}
 	if l.ended || !l.begun || l.conn.Conn().PgConn().TxStatus() == 'I' {
 		return
 	}
