@@ -157,12 +157,12 @@ func (a awaiting) settles(p *insistence) {
 // server calls that a success, with a warning. The service does not, and answers no retry from it until a standby has it.
 func TestACommitWhoseWaitForAStandbyWasCutShortIsNotAcknowledged(t *testing.T) {
 	for how, cut := range map[string]string{
-		"by a cancel": cancelWaits,
+		"by a cancel":           cancelWaits,
 		"by ending the session": `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-		a := awaitingStandby(t)
+			a := awaitingStandby(t)
 			p, first := a.completing(1500)
 			var got answered
 			cuts := 0
