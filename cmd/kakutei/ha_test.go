@@ -44,7 +44,7 @@ type shop struct {
 	*notebook
 }
 
-func openShop(t *testing.T, c *cluster) *shop {
+func openShop(t *testing.T, c *cluster, settings ...string) *shop {
 	t.Helper()
 	rows, err := sql.Open("pgx", c.url())
 	require.NoError(t, err)
@@ -55,6 +55,7 @@ func openShop(t *testing.T, c *cluster) *shop {
 		"KAKUTEI_DATABASE_URL": c.url(), "KAKUTEI_GATEWAY": provider,
 		"KAKUTEI_LEASE": crashLease.String(), "KAKUTEI_GATEWAY_TIMEOUT": "1s", "KAKUTEI_RECOVERY_INTERVAL": "100ms",
 	}}}
+	s.ground = s.with(settings...)
 	for range 3 {
 		s.instances = append(s.instances, s.start())
 	}
@@ -376,36 +377,67 @@ func TestHAAFailoverAndASwitchoverLoseNothingAndRepeatNothing(t *testing.T) {
 	t.Logf("pg_rewind ran %d times", s.cluster.rewinds())
 }
 
-// withheld is a shop whose standby receives nothing any more, and payments that were sent since then.
-func withheld(t *testing.T, c *cluster, s *shop, n int) (payments []*insistence) {
-	t.Helper()
+// placed are so many orders, each with its payment to be sent.
+func (s *shop) placed(n int) (payments []*insistence) {
+	s.t.Helper()
 	for i := range n {
 		o := placing(fmt.Sprint("place-", i))
-		require.NoError(t, s.insist(t.Context(), o, i))
+		require.NoError(s.t, s.insist(s.t.Context(), o, i))
 		p := paymentOf(orderIn(o.final[0]), fmt.Sprint("pay-", i))
 		s.add(p)
 		payments = append(payments, p)
 	}
-	c.withhold()
 	return payments
 }
 
-// A standby that has not received it, be it slow or cut off: synchronous replication acknowledges no payment then.
+// acknowledgedNone sends each payment once, all at a time, and demands that nobody is told of a success.
+func (s *shop) acknowledgedNone(payments []*insistence) {
+	s.t.Helper()
+	answers, errs := make([]answered, len(payments)), make([]error, len(payments))
+	var clients sync.WaitGroup
+	for i, p := range payments {
+		clients.Go(func() {
+			sent := time.Now()
+			answers[i], errs[i] = s.instances[i%len(s.instances)].ask(s.t.Context(), p.path, p.key, p.body)
+			s.note(p, sent, answers[i], errs[i])
+		})
+	}
+	clients.Wait()
+	for i, a := range answers {
+		require.NoError(s.t, errs[i])
+		assert.Contains(s.t, []int{http.StatusConflict, http.StatusServiceUnavailable}, a.status, a.body)
+	}
+}
+
+// end brings every payment to its end.
+func (s *shop) end(payments []*insistence) {
+	s.t.Helper()
+	for i, p := range payments {
+		require.NoError(s.t, s.insist(s.t.Context(), p, i))
+	}
+}
+
+// A standby that receives nothing any more, be it stuck or cut off: a payment that the provider has taken meanwhile is not
+// acknowledged, neither to the request nor to its repeats, until another server has it.
 func TestHAWhatTheStandbyHasNotReceivedIsNotAcknowledged(t *testing.T) {
 	c := newCluster(t, synchronous)
-	s := openShop(t, c)
-	payments := withheld(t, c, s, 6)
-	for i, p := range payments[:3] {
-		a, err := s.instances[i].ask(t.Context(), p.path, p.key, p.body)
-		require.NoError(t, err)
-		s.note(p, time.Now(), a, err)
-		unanswered(t, a)
+	s := openShop(t, c, "KAKUTEI_LEASE", "4s", "KAKUTEI_GATEWAY_TIMEOUT", "3s", "KAKUTEI_RECOVERY_INTERVAL", "0")
+	payments := s.placed(6)
+	for _, p := range payments {
+		p.body = paidBy("pm_slow_1500")
 	}
+	withheld := make(chan struct{})
+	go func() {
+		defer close(withheld)
+		assert.Eventually(t, func() bool { return s.charged() == len(payments) }, soon, 10*time.Millisecond)
+		c.withhold()
+	}()
+	s.acknowledgedNone(payments)
+	<-withheld
+	s.acknowledgedNone(payments)
 	leader, _ := c.pair()
 	c.kill(leader)
-	for i, p := range payments {
-		require.NoError(t, s.insist(t.Context(), p, i))
-	}
+	s.end(payments)
 	s.settled()
 }
 
@@ -414,10 +446,9 @@ func TestHAWhatTheStandbyHasNotReceivedIsNotAcknowledged(t *testing.T) {
 func TestHAWithAsynchronousReplicationWhatTheStandbyHasNotReceivedIsLostAndFoundByTheComparison(t *testing.T) {
 	c := newCluster(t, asynchronous)
 	s := openShop(t, c)
-	payments := withheld(t, c, s, 6)
-	for i, p := range payments {
-		require.NoError(t, s.insist(t.Context(), p, i), "it is acknowledged")
-	}
+	payments := s.placed(6)
+	c.withhold()
+	s.end(payments)
 	leader, _ := c.pair()
 	c.kill(leader)
 	assert.Zero(t, s.found(s.acknowledged()), "and lost")
@@ -425,10 +456,10 @@ func TestHAWithAsynchronousReplicationWhatTheStandbyHasNotReceivedIsLostAndFound
 	assert.Equal(t, 2, got.code, got.stderr)
 	assert.Equal(t, len(payments), strings.Count(got.stdout, "charged_not_paid"), got.stdout)
 
-	for i, p := range payments {
+	for _, p := range payments {
 		p.final = nil // the old answer is no more
-		require.NoError(t, s.insist(t.Context(), p, i))
 	}
+	s.end(payments)
 	s.settled()
 }
 
@@ -436,14 +467,7 @@ func TestHAWithAsynchronousReplicationWhatTheStandbyHasNotReceivedIsLostAndFound
 func TestHAAStrictClusterAcknowledgesNothingOnOneNode(t *testing.T) {
 	c := newCluster(t, strict)
 	s := openShop(t, c)
-	var payments []*insistence
-	for i := range 6 {
-		o := placing(fmt.Sprint("place-", i))
-		require.NoError(t, s.insist(t.Context(), o, i))
-		p := paymentOf(orderIn(o.final[0]), fmt.Sprint("pay-", i))
-		s.add(p)
-		payments = append(payments, p)
-	}
+	payments := s.placed(6)
 	killed, other := c.pair()
 	c.kill(killed)
 	require.Eventually(t, func() bool {
@@ -451,17 +475,9 @@ func TestHAAStrictClusterAcknowledgesNothingOnOneNode(t *testing.T) {
 		return leader == other
 	}, patience, 50*time.Millisecond, "the standby takes over")
 	for range 2 {
-		for i, p := range payments {
-			a, err := s.instances[i%3].ask(t.Context(), p.path, p.key, p.body)
-			require.NoError(t, err)
-			s.note(p, time.Now(), a, err)
-			assert.Contains(t, []int{http.StatusConflict, http.StatusServiceUnavailable}, a.status, a.body)
-		}
+		s.acknowledgedNone(payments)
 	}
-	assert.Empty(t, s.acknowledged())
 	c.start(killed)
-	for i, p := range payments {
-		require.NoError(t, s.insist(t.Context(), p, i))
-	}
+	s.end(payments)
 	s.settled()
 }
