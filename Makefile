@@ -5,6 +5,7 @@ SHELL := bash
 PKG ?= ./...
 FUZZTIME ?= 10s
 CRASH_ROUNDS ?= 500
+HA_ROUNDS ?= 3
 # The tools have a go.mod of their own, so that the service's lists only what it is built from.
 TOOL := go tool -modfile=.tools/go.mod
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -59,6 +60,11 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 crash: ## Kill instances CRASH_ROUNDS (500) times on each store, and break the database beneath them
 	CRASH_ROUNDS=$(CRASH_ROUNDS) .ci/with-postgres go test -count=1 -v -timeout 60m \
 	  -run 'Kill|Dies|Sleeps|Stopped|ACommit|Stalls|UnderLoad|HeldFrom|Recovers' ./cmd/kakutei
+
+# Not in CI: it takes minutes. docs/operations/high-availability.md says what it shows.
+.PHONY: ha
+ha: ## Kill the leader of a Patroni cluster HA_ROUNDS (3) times under load, and bring it back
+	HA_ROUNDS=$(HA_ROUNDS) .ci/ha
 
 .PHONY: cover
 cover: ## Measure which statements the tests run, into coverage.out

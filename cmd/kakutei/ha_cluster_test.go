@@ -178,19 +178,24 @@ func (c *cluster) kill(n *node) {
 	if n.patroni == nil {
 		return
 	}
-	pids := descendants(n.patroni.Process.Pid)
+	c.signal(n, syscall.SIGKILL)
+	_ = n.patroni.Wait()
+	n.patroni = nil
+}
+
+// signal sends all of a node's processes a signal that they cannot refuse.
+func (c *cluster) signal(n *node, s syscall.Signal) {
+	c.t.Helper()
+	pids := append([]int{n.patroni.Process.Pid}, descendants(n.patroni.Process.Pid)...)
 	if text, err := os.ReadFile(filepath.Join(n.dir, "postmaster.pid")); err == nil {
 		line, _, _ := strings.Cut(string(text), "\n")
 		postmaster, err := strconv.Atoi(line)
 		require.NoError(c.t, err)
 		pids = append(append(pids, postmaster), descendants(postmaster)...)
 	}
-	_ = n.patroni.Process.Kill()
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_ = syscall.Kill(pid, s) // it may be gone already
 	}
-	_ = n.patroni.Wait()
-	n.patroni = nil
 }
 
 // descendants are the processes that a process has begun, and they.
@@ -210,7 +215,7 @@ func descendants(of int) (pids []int) {
 // url is the cluster for a client: all hosts, of which it wants the one that can be written to.
 func (c *cluster) url() string {
 	return "postgres://postgres@" + c.nodes[0].sql + "," + c.nodes[1].sql +
-		"/postgres?target_session_attrs=read-write&sslmode=disable"
+		"/postgres?target_session_attrs=read-write&connect_timeout=2&sslmode=disable"
 }
 
 // roles are what Patroni says of the nodes that it knows of, by name: leader, sync_standby, replica.
@@ -219,7 +224,9 @@ func (c *cluster) roles() map[string]string {
 		Members []struct{ Name, Role, State string }
 	}
 	for _, n := range c.nodes {
-		text, err := fetch(c.t.Context(), http.MethodGet, "http://"+n.api+"/cluster", nil)
+		soon, cancel := context.WithTimeout(c.t.Context(), time.Second) // it may sleep
+		text, err := fetch(soon, http.MethodGet, "http://"+n.api+"/cluster", nil)
+		cancel()
 		if err != nil || json.Unmarshal(text, &told) != nil {
 			continue
 		}
@@ -287,7 +294,7 @@ func (c *cluster) rewinds() (times int) {
 	for _, n := range c.nodes {
 		text, err := os.ReadFile(filepath.Join(c.dir, n.name+".log"))
 		require.NoError(c.t, err)
-		times += bytes.Count(text, []byte("running pg_rewind"))
+		times += bytes.Count(text, []byte("pg_rewind: Done!"))
 	}
 	return times
 }

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -375,6 +376,22 @@ func TestHAAFailoverAndASwitchoverLoseNothingAndRepeatNothing(t *testing.T) {
 	s.settled()
 	t.Logf("without a success: failovers %s; switchovers %s", &failovers, &switchovers)
 	t.Logf("pg_rewind ran %d times", s.cluster.rewinds())
+}
+
+// The leader's node sleeps amid the load until another one leads, and wakes up in the belief that it leads still: its
+// connections, and new ones, may be written to until its Patroni has looked around. No standby confirms what is.
+func TestHAALeaderThatWakesUpBehindItsSuccessorAcknowledgesNothing(t *testing.T) {
+	c := newCluster(t, synchronous)
+	s := openShop(t, c)
+	s.busy(func() {
+		sleeper, other := c.pair()
+		s.strikes(sleeper.name+" stopped", func() { c.signal(sleeper, syscall.SIGSTOP) })
+		leader, _ := c.pair()
+		require.Equal(t, other, leader)
+		s.strikes(sleeper.name+" continued", func() { c.signal(sleeper, syscall.SIGCONT) })
+		c.awaitStandby()
+	})
+	s.settled()
 }
 
 // placed are so many orders, each with its payment to be sent.

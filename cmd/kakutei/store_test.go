@@ -155,6 +155,17 @@ func TestAStoreOfWhichNoHostCanBeWrittenIsWaitedFor(t *testing.T) {
 	r.stop()
 }
 
+// A host whose machine is gone refuses nobody: it is silent.
+func TestASilentHostIsPassedOver(t *testing.T) {
+	real, err := url.Parse(pgtest.Empty(t))
+	require.NoError(t, err)
+	silent := listen(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	real.Host = silent + "," + real.Host
+	r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": real.String() + "&connect_timeout=1"}, waiting(time.Minute))
+	require.NoError(t, placing("place-1").insist(t.Context(), func() *running { return r }))
+	r.stop()
+}
+
 // relay passes on what both sides say, until one has nothing more to say.
 func relay(c net.Conn, server string) {
 	s, err := net.Dial("tcp", server)
