@@ -469,6 +469,8 @@ func TestHAWithAsynchronousReplicationWhatTheStandbyHasNotReceivedIsLostAndFound
 	leader, _ := c.pair()
 	c.kill(leader)
 	assert.Zero(t, s.found(s.acknowledged()), "and lost")
+	assert.Equal(t, len(payments), s.number(`SELECT count(*) FROM orders WHERE status = 'PLACED' AND attempt = 0`))
+	assert.Zero(t, s.number(`SELECT count(*) FROM idempotency_records WHERE operation LIKE 'Confirm%'`))
 	got := alone(t, s.env, "reconcile")
 	assert.Equal(t, 2, got.code, got.stderr)
 	assert.Equal(t, len(payments), strings.Count(got.stdout, "charged_not_paid"), got.stdout)

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,16 +65,17 @@ func (a awaiting) demandStandby() {
 	a.execute(`SELECT pg_reload_conf()`)
 	own, err := pgx.Connect(t.Context(), a.url+"&synchronous_commit=on")
 	require.NoError(t, err)
-	waited, stop := context.WithCancel(t.Context())
+	var waited atomic.Bool
 	ended := make(chan error, 1)
 	go func() {
-		for waited.Err() == nil && err == nil {
+		var err error
+		for !waited.Load() && err == nil {
 			_, err = own.Exec(t.Context(), `SELECT pg_logical_emit_message(true, 'a test', '')`)
 		}
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return a.unconfirmed() == 1 }, soon, time.Millisecond)
-	stop()
+	waited.Store(true)
 	a.execute(cancelWaits)
 	require.NoError(t, <-ended)
 	require.NoError(t, own.Close(t.Context()))
