@@ -98,6 +98,7 @@ func unanswered(t *testing.T, a answered) {
 // While a commit waits for its standby, nobody is told of it, however long that is; and nothing that the service does
 // cuts the wait short, else the commit would be seen here and could still be lost.
 func TestACommitThatWaitsForAStandbyIsNeitherAcknowledgedNorCutShort(t *testing.T) {
+	t.Parallel()
 	t.Run("the reservation's", func(t *testing.T) {
 		t.Parallel()
 		a := awaitingStandby(t)
@@ -157,6 +158,7 @@ func (a awaiting) settles(p *insistence) {
 // Somebody cuts the wait short: then the commit is seen on this server, and lost if the standby takes over without it. The
 // server calls that a success, with a warning. The service does not, and answers no retry from it until a standby has it.
 func TestACommitWhoseWaitForAStandbyWasCutShortIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
 	for how, cut := range map[string]string{
 		"by a cancel":           cancelWaits,
 		"by ending the session": `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,

@@ -226,7 +226,7 @@ func readAll(results pgx.BatchResults, each func(row) error) error {
 // end undoes what is not committed and gives the connection back. One that cannot even do that is closed by the pool, and
 // so is one to a server that lets nobody write any more: the next may find its successor.
 func (l *postgresLink) end() {
-	defer l.conn.Release()
+	defer l.release()
 	if l.demoted {
 		ctx, cancel := context.WithTimeout(l.ctx, l.lockTimeout)
 		defer cancel()
@@ -241,6 +241,15 @@ func (l *postgresLink) end() {
 	if _, err := l.conn.Exec(ctx, "ROLLBACK"); err != nil {
 		_ = l.conn.Conn().Close(ctx)
 	}
+}
+
+// release gives the connection back. To one that was given up pgx would listen on for 15 s, and the pool would count it for
+// so long: what a silent server holds would be missing for its successor.
+func (l *postgresLink) release() {
+	if c := l.conn.Conn(); c.IsClosed() {
+		_ = c.PgConn().Conn().Close()
+	}
+	l.conn.Release()
 }
 
 // milliseconds is a setting of the server's, which has 32 bits for it.
