@@ -6,6 +6,7 @@ PKG ?= ./...
 FUZZTIME ?= 10s
 CRASH_ROUNDS ?= 500
 HISTORIES ?= 200
+HA_ROUNDS ?= 3
 # The tools have a go.mod of their own, so that the service's lists only what it is built from.
 TOOL := go tool -modfile=.tools/go.mod
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -66,6 +67,11 @@ crash: ## Kill instances CRASH_ROUNDS (500) times on each store, and break the d
 linear: compiler ## Check HISTORIES (200) histories of concurrent clients on each store
 	HISTORIES=$(HISTORIES) CGO_ENABLED=1 .ci/with-postgres go test -race -count=1 -v -timeout 60m \
 	  -run 'TestWhatConcurrentClients' ./interfaces/httpapi
+
+# Not in CI: it takes minutes. docs/operations/high-availability.md says what it shows.
+.PHONY: ha
+ha: ## Kill the leader of a Patroni cluster HA_ROUNDS (3) times under load, and bring it back
+	HA_ROUNDS=$(HA_ROUNDS) .ci/ha
 
 .PHONY: cover
 cover: ## Measure which statements the tests run, into coverage.out

@@ -10,9 +10,9 @@ import (
 	"kakutei/domain/idempotency"
 )
 
-// finished remembers which records this instance has seen finished, the latest of them. It says only where to look first:
-// such a record is read before anything is reserved, and what is not found finished is the reservation's to judge. So
-// forgetting costs a little time, and remembering what is gone no more.
+// finished remembers which records this instance has seen finished, by a commit that was acknowledged, the latest of them.
+// It says only where to look first: such a record is read before anything is reserved, and what is not found finished is
+// the reservation's to judge. So forgetting costs a little time, and remembering what is gone no more.
 type finished struct {
 	seed   maphash.Seed
 	mu     sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -129,6 +130,31 @@ func TestADatabaseThatStallsIsUnavailableInBoundedTime(t *testing.T) {
 	t.Logf("answered after %s", took.Round(time.Millisecond))
 	proxy.Mend()
 	require.NoError(t, p.insist(t.Context(), func() *running { return r }))
+	g.whole(r, p)
+	r.stop()
+}
+
+// The first of two hosts falls silent, with every connection of the pool. Those are given up, and not waited for: the next
+// are with the other host. pgx alone would keep the pool waiting for 15 s more.
+func TestAPoolWhoseServerFallsSilentGoesOnWithTheNextHost(t *testing.T) {
+	g := groundOn(t, pgtest.Empty(t))
+	behind := g.env["KAKUTEI_DATABASE_URL"]
+	proxy, first := pgproxy.Between(t, behind)
+	both, err := url.Parse(first)
+	require.NoError(t, err)
+	second, err := url.Parse(behind)
+	require.NoError(t, err)
+	both.Host += "," + second.Host
+	r := serving(t, g.with("KAKUTEI_DATABASE_URL", both.String()+"&connect_timeout=1", "KAKUTEI_DB_POOL", "1",
+		"KAKUTEI_LOCK_TIMEOUT", "300ms", "KAKUTEI_RECOVERY_INTERVAL", "0", "KAKUTEI_SWEEP_INTERVAL", "0").env)
+	p := paymentOf(r.placed("place-1"), "pay-1")
+	proxy.Stall()
+	began := time.Now()
+	require.NoError(t, p.insist(t.Context(), func() *running { return r }))
+	took := time.Since(began)
+	assert.Less(t, took, 10*time.Second, "four lock timeouts and the connect timeout are a quarter of that")
+	t.Logf("paid after %s", took.Round(time.Millisecond))
+	proxy.Mend()
 	g.whole(r, p)
 	r.stop()
 }

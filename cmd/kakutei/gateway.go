@@ -104,9 +104,12 @@ func (c *providerConfig) open(ctx context.Context) (gateway.Book, io.Closer, err
 		return gateway.NewMemoryBook(), io.NopCloser(nil), nil
 	}
 	file := storeConfig{url: "sqlite:" + c.book, pool: bookReaders, lockTimeout: bookPatience}
-	s, err := file.openOnce(ctx)
+	s, err := file.store(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := prepare(ctx, s); err != nil {
+		return nil, nil, errors.Join(err, s.Close())
 	}
 	return s.Book(), s, nil
 }

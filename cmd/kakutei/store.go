@@ -43,15 +43,19 @@ func (c *storeConfig) open(ctx context.Context, log *slog.Logger, patience time.
 	if c.url == inMemory {
 		return opened{memory.New(time.Now, memory.LockTimeout(c.lockTimeout)), gateway.NewMemoryBook()}, nil
 	}
+	s, err := c.store(ctx)
+	if err != nil {
+		return opened{}, c.named(err)
+	}
 	deadline, lastLine := time.Now().Add(patience), time.Time{}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		s, err := c.openOnce(ctx)
+		err := prepare(ctx, s)
 		left := time.Until(deadline)
 		switch {
 		case err == nil:
 			return opened{s, s.Book()}, nil
 		case !gormstore.IsAway(err), left <= 0:
-			return opened{}, fmt.Errorf("KAKUTEI_DATABASE_URL (%s): %w", c.name(), err)
+			return opened{}, c.named(errors.Join(err, s.Close()))
 		}
 		if time.Since(lastLine) >= quietFor {
 			lastLine = time.Now()
@@ -60,23 +64,27 @@ func (c *storeConfig) open(ctx context.Context, log *slog.Logger, patience time.
 		select {
 		case <-time.After(min(pause, left)):
 		case <-ctx.Done():
-			return opened{}, ctx.Err()
+			return opened{}, errors.Join(ctx.Err(), s.Close())
 		}
 	}
 }
 
-func (c *storeConfig) openOnce(ctx context.Context) (*gormstore.Store, error) {
-	s, err := gormstore.Open(ctx, gormstore.Config{URL: c.url, Pool: c.pool, LockTimeout: c.lockTimeout})
-	if err != nil {
-		return nil, err
+func (c *storeConfig) store(ctx context.Context) (*gormstore.Store, error) {
+	return gormstore.Open(ctx, gormstore.Config{URL: c.url, Pool: c.pool, LockTimeout: c.lockTimeout})
+}
+
+// named says of which store an error tells.
+func (c *storeConfig) named(err error) error {
+	return fmt.Errorf("KAKUTEI_DATABASE_URL (%s): %w", c.name(), err)
+}
+
+// prepare is to be tried until the store is there, on the same store: a connection that took longer than one try, past a
+// host that is silent, is there for the next.
+func prepare(ctx context.Context, s *gormstore.Store) error {
+	if err := answers(ctx, s); err != nil {
+		return err
 	}
-	if err = answers(ctx, s); err == nil {
-		err = s.Migrate(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return s.Migrate(ctx)
 }
 
 // answers tells whether the store is there, whatever is to be said of its schema: that is Migrate's. Migrating has no

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"io"
 	"net"
 	"net/http"
@@ -134,6 +135,37 @@ func TestAStoreThatComesBackIsServedFrom(t *testing.T) {
 	r.stop()
 }
 
+// As in a switchover: each host is there, and none of them is the primary yet.
+func TestAStoreOfWhichNoHostCanBeWrittenIsWaitedFor(t *testing.T) {
+	url := pgtest.Empty(t)
+	database, err := sql.Open("pgx", url)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, database.Close()) })
+	const alter = `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ', current_database()) || '`
+	set := func(value string) {
+		_, err := database.ExecContext(t.Context(), `BEGIN READ WRITE; `+alter+value+`'; END $$; COMMIT`)
+		require.NoError(t, err)
+	}
+	set("on")
+	r := begin(t, map[string]string{"KAKUTEI_DATABASE_URL": url + "&target_session_attrs=read-write"}, waiting(time.Minute))
+	r.stderr.await(t, "waiting for the store")
+	set("off")
+	r.base = r.stdout.await(t, `page +(http://\S+)/\n`)[1]
+	assert.Equal(t, http.StatusOK, r.get("/readyz").status)
+	r.stop()
+}
+
+// A host whose machine is gone refuses nobody: it is silent.
+func TestASilentHostIsPassedOver(t *testing.T) {
+	real, err := url.Parse(pgtest.Empty(t))
+	require.NoError(t, err)
+	silent := listen(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	real.Host = silent + "," + real.Host
+	r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": real.String() + "&connect_timeout=1"}, waiting(time.Minute))
+	require.NoError(t, placing("place-1").insist(t.Context(), func() *running { return r }))
+	r.stop()
+}
+
 // relay passes on what both sides say, until one has nothing more to say.
 func relay(c net.Conn, server string) {
 	s, err := net.Dial("tcp", server)
@@ -154,6 +186,7 @@ func TestTheStoresNameHoldsNoSecret(t *testing.T) {
 		"postgres://shop:s3cret@db:5432/shop":  "PostgreSQL at db:5432/shop",
 		"postgresql://db/shop?password=s3cret": "PostgreSQL at db/shop",
 		"postgres:///shop?host=/run&user=x":    "PostgreSQL at /run/shop",
+		"postgres://shop:s3cret@a:1,b:2/shop":  "PostgreSQL at a:1,b:2/shop",
 	} {
 		assert.Equal(t, want, (&storeConfig{url: url}).name())
 	}

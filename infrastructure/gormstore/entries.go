@@ -59,7 +59,7 @@ func (r *entryRow) values() []any {
 var errIDTaken = port.ErrUnavailable.Because(errors.New("gormstore: the entry's id is another entry's"))
 
 // Post implements journal.Repository. The second statement sees what the first has met, also if that was committed only
-// while the first one waited for it.
+// while the first one waited for it. It locks the row: so the COMMIT waits for a standby also when nothing was inserted.
 func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.Entry)) error {
 	booked, err := entryRowOf(e)
 	if err != nil {
@@ -73,7 +73,8 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 	}
 	key := string(e.PostingKey)
 	look := r.sql.often("entry of a key", []any{key}, func(db *gorm.DB) *gorm.DB {
-		return db.Model(&entryRow{}).Select(entryColumns).Where("posting_key = ?", key).Find(&[]entryRow{})
+		return db.Model(&entryRow{}).Select(entryColumns).Clauses(clause.Locking{Strength: "KEY SHARE"}).
+			Where("posting_key = ?", key).Find(&[]entryRow{})
 	})
 	return r.later(write{statement: look, miss: errIDTaken, each: func(answer row) error {
 		found, err := standing(answer)

@@ -38,6 +38,8 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 	if settings.ConnConfig.ConnectTimeout == 0 {
 		settings.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	settings.ConnConfig.OnNotice = heed
+	settings.BeforeConnect = uncancelling
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)
@@ -70,11 +72,14 @@ const postgresBegin = "BEGIN ISOLATION LEVEL READ COMMITTED"
 // The settings are sent with BEGIN and hold for the transaction: behind a pooler, a session's would be another client's.
 // BEGIN is sent with the first statement, so now() is no older than that, and the same wherever it stands.
 const (
-	postgresSettings = `SELECT now(), set_config('lock_timeout', $1, true),
+	postgresSettings = `SELECT now(), current_setting('transaction_read_only') = 'on', set_config('lock_timeout', $1, true),
 	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
-	postgresReading = `SELECT now(), set_config('lock_timeout', $1, true),
+	postgresReading = `SELECT now(), false, set_config('lock_timeout', $1, true),
 	set_config('statement_timeout', $2, true), set_config('transaction_read_only', 'on', true)`
 )
+
+// errReadOnly says that the server lets this connection write nothing. A new one may be let, or be with another server.
+var errReadOnly = errors.New("the database is read-only")
 
 // postgresLink is a transaction, or reads: then each exchange is one of its own, which the server ends with its answer.
 // In READ COMMITTED that is no difference: a statement sees what is committed when it begins.
@@ -85,6 +90,7 @@ type postgresLink struct {
 	rowWait     time.Duration
 	lockTimeout time.Duration
 	begun       bool
+	demoted     bool // it was to write and cannot: the connection is of no more use
 	ended       bool
 	clock       time.Time
 }
@@ -98,7 +104,7 @@ func (l *postgresLink) exchange(ctx context.Context, writes []write, questions .
 	switch {
 	case err == nil:
 		return nil
-	case broken && ctx.Err() == nil: // nothing is committed, and another connection may be whole
+	case (broken || l.demoted) && ctx.Err() == nil: // nothing is committed, and another connection may be whole
 		return fmt.Errorf("%w: %w", errAgain, err)
 	default:
 		return postgresFault(err)
@@ -115,7 +121,12 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 	switch {
 	case err == nil:
 		l.ended = true
+		if !replicated(l.conn.Conn().PgConn()) {
+			return fmt.Errorf("%w: %w", port.ErrCommitUnknown, errNotReplicated)
+		}
 		return nil
+	case l.demoted:
+		return fmt.Errorf("%w: %w", errAgain, err)
 	case broken && !pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %w", port.ErrCommitUnknown, err)
 	default:
@@ -198,12 +209,16 @@ func (l *postgresLink) receiveBegin(results pgx.BatchResults) error {
 		l.begun = true
 	}
 	var clock time.Time
+	var serverReadOnly bool
 	var discarded string
-	if err := results.QueryRow().Scan(&clock, &discarded, &discarded, &discarded); err != nil {
+	if err := results.QueryRow().Scan(&clock, &serverReadOnly, &discarded, &discarded, &discarded); err != nil {
 		return err
 	}
 	if l.clock.IsZero() {
 		l.clock = clock.UTC()
+	}
+	if l.demoted = serverReadOnly; l.demoted {
+		return errReadOnly
 	}
 	return nil
 }
@@ -226,9 +241,16 @@ func readAll(results pgx.BatchResults, each func(row) error) error {
 	return rows.Err()
 }
 
-// end undoes what is not committed and gives the connection back. One that cannot even do that is closed by the pool.
+// end undoes what is not committed and gives the connection back. One that cannot even do that is closed by the pool, and
+// so is one to a server that lets nobody write any more: the next may find its successor.
 func (l *postgresLink) end() {
-	defer l.conn.Release()
+	defer l.release()
+	if l.demoted {
+		ctx, cancel := context.WithTimeout(l.ctx, l.lockTimeout)
+		defer cancel()
+		_ = l.conn.Conn().Close(ctx)
+		return
+	}
 	if l.ended || !l.begun || l.conn.Conn().PgConn().TxStatus() == 'I' {
 		return
 	}
@@ -237,6 +259,15 @@ func (l *postgresLink) end() {
 	if _, err := l.conn.Exec(ctx, "ROLLBACK"); err != nil {
 		_ = l.conn.Conn().Close(ctx)
 	}
+}
+
+// release gives the connection back. To one that was given up pgx would listen on for 15 s, and the pool would count it for
+// so long: what a silent server holds would be missing for its successor.
+func (l *postgresLink) release() {
+	if c := l.conn.Conn(); c.IsClosed() {
+		_ = c.PgConn().Conn().Close()
+	}
+	l.conn.Release()
 }
 
 // milliseconds is a setting of the server's, which has 32 bits for it.

@@ -192,6 +192,23 @@ func TestAReadOnlyPrimaryIsUnavailable(t *testing.T) {
 	require.ErrorIs(t, err, port.ErrUnavailable)
 }
 
+// A connection of the time when nothing could be written is not kept: else the pool would be read-only for as long as it
+// is used.
+func TestAConnectionThatCanOnlyReadIsReplaced(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	d.Exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',
+		current_database()); END $$`)
+	s := d.Open(t, 1)
+	shop := storetest.OpenShop(s, storetest.NewProvider())
+	_, err := shop.Place(t.Context())
+	require.ErrorIs(t, err, port.ErrUnavailable)
+	d.Exec(t, `BEGIN READ WRITE;
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$;
+		COMMIT`)
+	_, err = shop.Place(t.Context())
+	require.NoError(t, err)
+}
+
 // A client that is gone, a refusal, a panic: no session stays in a transaction (C62).
 func TestNoSessionStaysInATransaction(t *testing.T) {
 	d := gormtest.PostgreSQL(t)

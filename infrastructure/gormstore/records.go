@@ -115,10 +115,22 @@ func (r records) Reserve(
 		case err != nil:
 			return idempotency.Record{}, err
 		case stands.Operation != "":
-			return stands.record(), nil
+			return stands.record(), r.answered(stands)
 		}
 	}
 	return idempotency.Record{}, idempotency.ErrInProgress.Because(errors.New("the record comes and goes"))
+}
+
+// answered has an answer from a finished record wait until a standby has the record, too.
+func (r records) answered(stands recordRow) error {
+	if idempotency.Status(stands.Status) == idempotency.InProgress {
+		return nil
+	}
+	scope := stands.record().Scope
+	q := r.sql.often("answered record", scopeValues(scope), func(db *gorm.DB) *gorm.DB {
+		return db.Raw("SELECT 1 FROM idempotency_records WHERE "+ofScope+behindStandby, scoped(scope, nil))
+	})
+	return r.later(write{statement: q, busy: idempotency.ErrInProgress})
 }
 
 // reserveAlone is for a store whose writing transactions have no company: what it does not find, nobody inserts before
