@@ -53,6 +53,11 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 		return idempotent.Next{}, err
 	}
 	o, err := tx.Orders().LockIfOpen(ctx, id, p.asked.Customer, string(p.asked.Key))
+	if p.word != nil {
+		if next, decided, err := p.changedByHand(o, err); decided {
+			return next, err
+		}
+	}
 	if err != nil {
 		return idempotent.Next{}, err
 	}

@@ -141,7 +141,8 @@ func (l *lateRefusal) Error() string { return "after a call: " + l.cause.Error()
 func (l *lateRefusal) Unwrap() error { return l.cause }
 
 // count keeps what a late refusal has rolled back of the takeover: that there was one more execution. So the advised
-// wait grows, and nobody waits for a holder who has given up. If it fails, the next retry counts.
+// wait grows, and nobody waits for a holder who has given up. What was marked before the call is not there any more: a
+// hand has changed it, and only a person can settle that. If it fails, the next retry counts.
 func (r *run) count(ctx context.Context) {
 	r.reservation.Token = idempotency.NewToken() // what was lost once is not stored again
 	_ = r.work.Do(ctx, r.wait, func(tx port.Tx) error {
@@ -149,7 +150,7 @@ func (r *run) count(ctx context.Context) {
 		if err != nil || stands.Judge(r.reservation, tx.Now()) != idempotency.Vacant {
 			return err
 		}
-		counted := stands.TakenBy(r.reservation, tx.Now(), r.config.Lease).Abandoned(tx.Now())
+		counted := stands.TakenBy(r.reservation, tx.Now(), r.config.Lease).Dispute(tx.Now())
 		return tx.Records().Replace(ctx, stands, counted)
 	})
 }

@@ -173,23 +173,44 @@ func TestResolveBelievesTheProvidersListMoreThanAnOperator(t *testing.T) {
 	})
 }
 
-// Neither "paid" nor "declined" would be true of it, and the money may have been taken.
-func TestAPaymentWhoseOrderAHandHasCancelledStaysUnresolved(t *testing.T) {
+// "Paid" would not be true of it; "not charged" ends it as it stands.
+func TestAPaymentWhoseOrderAHandHasCancelledIsEndedByAPersonAsTheOrderStands(t *testing.T) {
 	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
 		env, r, order := leaving(t, url, "pm_down")
-		listed := alone(t, env, "stuck", "--json").stdout
 		by(`UPDATE orders SET status = 'CANCELLED' WHERE id = '` + strings.TrimPrefix(order, "/api/orders/") + `'`)
-		for _, word := range [][]string{
-			naming("resolve", "--outcome", "charged", "--charge-id", "ch_seen", "--note", "n"),
-			naming("resolve", "--outcome", "not_charged", "--note", "n"),
-		} {
-			refused(t, alone(t, env, word...), "outcome_unknown")
-		}
-		assert.Contains(t, r.get(order).body, `"status":"CANCELLED"`)
+		listed := alone(t, env, "stuck", "--json").stdout
+		refused(t, alone(t, env, naming("resolve", "--outcome", "charged", "--charge-id", "ch_seen", "--note", "n")...),
+			"--outcome the order was CANCELLED by hand")
+		assert.Equal(t, listed, alone(t, env, "stuck", "--json").stdout, "nothing has changed")
 		assert.NotContains(t, r.operators("/api/audit"), `"resolved"`)
-		now := alone(t, env, "stuck", "--json").stdout
-		assert.Contains(t, now, `"idempotencyKey":"pay-1"`)
-		assert.NotEqual(t, listed, now, "each word was an execution")
+
+		got := alone(t, env, naming("resolve", "--outcome", "not_charged", "--note", "n")...)
+		require.Equal(t, 0, got.code, got.stderr)
+		assert.Contains(t, got.stdout, `"code":"invalid_state"`)
+		assert.Contains(t, r.get(order).body, `"status":"CANCELLED"`)
+		replay := r.post(order+"/confirm-payment", "pay-1", paidBy("pm_down"))
+		assert.Equal(t, http.StatusConflict, replay.status)
+		assert.True(t, replay.replayed)
+		assert.JSONEq(t, `{"records":[]}`, alone(t, env, "stuck", "--json").stdout)
+		r.stop()
+	})
+}
+
+func TestACommandsWordAboutAnotherOrdersChargeIsRefusedByName(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, _ func(string)) {
+		env, r, first := leaving(t, url, "pm_down")
+		second := r.unanswered("2", "pm_down")
+		require.Equal(t, 0, alone(t, env, naming("resolve", "--outcome", "charged", "--charge-id", "ch_1", "--note", "n")...).code)
+		said := func(chargeID string) called {
+			return alone(t, env, "resolve", "--operation", "ConfirmPayment", "--actor", "alice", "--key", "pay-2",
+				"--outcome", "charged", "--charge-id", chargeID, "--note", "n")
+		}
+		refused(t, said("ch_1"), "--charge-id another order is paid by this charge")
+		assert.Contains(t, r.get(second).body, `"status":"PAYMENT_PENDING"`)
+		assert.Equal(t, 0, said("ch_2").code)
+		for _, order := range []string{first, second} {
+			assert.Contains(t, r.get(order).body, `"status":"PAID"`)
+		}
 		r.stop()
 	})
 }

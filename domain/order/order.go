@@ -27,6 +27,8 @@ var (
 	// ErrOtherAttempt says that a provider's answer is for an attempt that does not run any more: an accident, never an
 	// outcome, and no client's business.
 	ErrOtherAttempt = errors.New("order: this attempt does not run any more")
+	// ErrChargeTaken says that another order is PAID by this charge: one charge pays one order.
+	ErrChargeTaken = errors.New("order: another order is paid by this charge")
 )
 
 // ID names an order: a UUID in its canonical lower-case text.
@@ -82,6 +84,11 @@ func Rehydrate(s State) *Order {
 	return &Order{s}
 }
 
+// Pays tells whether the request under this key, over this money, is the one that runs the order's attempt.
+func (s State) Pays(key string, m money.Money) bool {
+	return s.Status == PaymentPending && s.PayingKey == key && s.Attempt.Money == m
+}
+
 // State is the one way out.
 func (o *Order) State() State {
 	s := o.s
@@ -102,7 +109,7 @@ type PaymentRequest struct {
 // Errors: ErrPaymentInProgress, ErrInvalidState, ErrAmountMismatch.
 func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.Attempt, due bool, err error) {
 	if o.s.Status == PaymentPending {
-		if o.s.PayingKey != r.Key || o.s.Attempt.Money != r.Money {
+		if !o.s.Pays(r.Key, r.Money) {
 			return payment.Attempt{}, false, ErrPaymentInProgress
 		}
 		return o.s.Attempt, true, nil

@@ -23,7 +23,8 @@ type Repository interface {
 	Add(ctx context.Context, o *Order) error
 
 	// Save stores what the verbs changed on an order that this transaction has locked. An order whose stored version is
-	// another one is not overwritten: the transaction fails and starts anew.
+	// another one is not overwritten: the transaction fails and starts anew. Error, at the latest from the commit:
+	// ErrChargeTaken when another order has its charge.
 	Save(ctx context.Context, o *Order) error
 
 	// FindAll reads those of the orders that there are, whoever's, in any order, and locks nothing. It is for comparing,

@@ -151,7 +151,10 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 		return db.Model(&orderRow{}).Select(changeable).
 			Where("id = ? AND version = ?", row.ID, o.State().Version).Updates(row)
 	})
-	return r.later(write{statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress})
+	return r.later(write{
+		statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress,
+		taken: taken{column: "charge_id", by: order.ErrChargeTaken},
+	})
 }
 
 // FindAll implements order.Repository.

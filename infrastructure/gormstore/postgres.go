@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -235,6 +236,7 @@ const (
 	serializationFailed = "40001"
 	deadlockDetected    = "40P01"
 	lockNotAvailable    = "55P03"
+	uniqueViolation     = "23505"
 	planChanged         = "0A000" // a cached statement after a migration; pgx prepares it anew
 )
 
@@ -262,6 +264,8 @@ func (w write) named(err error) error {
 		return fmt.Errorf("%w: %w", w.miss, err)
 	case pg.Code == lockNotAvailable && w.busy != nil:
 		return fmt.Errorf("%w: %w", w.busy, err)
+	case pg.Code == uniqueViolation && w.by != nil && strings.Contains(pg.ConstraintName, w.column):
+		return fmt.Errorf("%w: %w", w.by, err)
 	default:
 		return err
 	}

@@ -33,7 +33,7 @@ var resolveChecks = []check{
 	{"an operation that is no payment is not resolved", onlyPaymentsAreResolved},
 	{"a resolution that cannot be audited changes nothing", resolutionNeedsAudit},
 	{"a late holder learns what a person has said", lateHolderLearns},
-	{"a charge that another order has already settles nothing and is no bug", chargeOfAnotherOrder},
+	{"a charge that another order has already is refused, and the payment can still be resolved", chargeOfAnotherOrder},
 	{"an order that was paid meanwhile stays paid, whatever a person says", paidMeanwhile},
 }
 
@@ -272,8 +272,9 @@ func chargeOfAnotherOrder(t *testing.T, e edge) {
 	_, first := e.leave(t, storetest.Unreachable)
 	e.resolves(t, charged(first))
 	order, second := e.leave(t, storetest.Unreachable)
-	a := e.send(t, charged(second).to(pathResolve))
-	a.isProblem(t, http.StatusServiceUnavailable, "outcome_unknown")
+	a := e.send(t, charged(second).to(pathResolve)).isProblem(t, http.StatusBadRequest, "invalid_request")
+	assert.Equal(t, "/chargeId", a.member(t, "errors/0/pointer"))
+	assert.Equal(t, "after-fix", a.member(t, "retry"))
 	assert.Equal(t, "PAYMENT_PENDING", e.statusOf(t, order))
 	assert.Equal(t, []string{second.header.Get("Idempotency-Key")}, e.unresolved(t))
 	assert.Len(t, e.audit(t, "?kind=resolved").Entries, 1)
