@@ -61,7 +61,7 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 	if err != nil {
 		return idempotent.Next{}, err
 	}
-	r := order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method}
+	r := order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method, Provider: p.Provider}
 	attempt, due, err := o.BeginPayment(r, tx.Now())
 	if err != nil {
 		return idempotent.Next{}, err
@@ -73,6 +73,8 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 	switch {
 	case p.word != nil:
 		ask = p.ask
+	case attempt.AskedOf(p.Provider) != nil:
+		ask = p.elsewhere
 	case attempt.ForgottenAt(tx.Now(), p.KeyRetention):
 		ask = p.lookup
 	}
@@ -99,6 +101,11 @@ func (p *confirmation) charge(
 		}
 		return p.record(a.Number, answer), nil
 	}
+}
+
+// elsewhere is for an attempt that was asked of another provider: this one could only charge it anew.
+func (t *Till) elsewhere(_ context.Context, a payment.Attempt) (payment.Answer, error) {
+	return nil, a.AskedOf(t.Provider)
 }
 
 // lookup is for an attempt that must not be sent again: only the provider's list can settle it.

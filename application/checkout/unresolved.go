@@ -101,6 +101,9 @@ func (p *confirmation) ask(ctx context.Context, a payment.Attempt) (payment.Answ
 	if p.word.Charged {
 		return payment.Charge{ID: p.word.ChargeID, Money: a.Money}, nil
 	}
+	if err := a.AskedOf(p.Provider); err != nil {
+		return nil, fmt.Errorf("%w: %w", errListUnread, err)
+	}
 	list, err := p.Gateway.Lookup(ctx, a.OrderID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errListUnread, err)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -165,6 +167,88 @@ func TestNoFindingsInJSONAreADocumentToo(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	assert.JSONEq(t, `{"findings":[],"unresolved":[]}`, got.stdout)
 }
+
+// A row that a hand has spoilt keeps no other from being compared, on whichever side it stands; and what is printed is a
+// document, whatever it says.
+func TestARowThatCannotBeReadIsNamedAndTheOthersAreCompared(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
+		env := map[string]string{"KAKUTEI_DATABASE_URL": url, "KAKUTEI_RECOVERY_INTERVAL": "0"}
+		r := serving(t, env)
+		orders := map[string]string{}
+		for _, name := range []string{"order", "lines", "entry", "charge", "found"} {
+			orders[name] = r.paying(name, "pm_ok")
+		}
+		orders["lost"] = r.paying("lost", "pm_lost_answer")
+		r.stop()
+		for name, statement := range map[string]string{
+			"order":  `UPDATE orders SET currency = 'ZZZ' WHERE id = `,
+			"lines":  `UPDATE orders SET lines = '[7]' WHERE id = `,
+			"entry":  `UPDATE journal_entries SET currency = 'ZZZ' WHERE source_document_id = `,
+			"charge": `UPDATE simulator_charges SET currency = 'ZZZ' WHERE order_id = `,
+			"found":  `UPDATE simulator_charges SET amount = 999 WHERE order_id = `,
+		} {
+			by(statement + `'` + orders[name] + `'`)
+		}
+		got := alone(t, env, "reconcile", "--json")
+		assert.Equal(t, 1, got.code, "not everything could be compared")
+		var said struct {
+			Findings, Unresolved, Unreadable []oversight.Finding
+			Error                            string
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &said), got.stdout)
+		assert.Equal(t, []string{"money_differs " + orders["found"]}, told(said.Findings))
+		assert.Equal(t, []string{"unresolved " + orders["lost"]}, told(said.Unresolved))
+		assert.ElementsMatch(t, []string{ // the charge's line, and the payment that it cannot be compared with
+			"unreadable " + orders["order"], "unreadable " + orders["lines"], "unreadable " + orders["entry"],
+			"unreadable " + orders["charge"], "unreadable " + orders["charge"],
+		}, told(said.Unreadable))
+		assert.Equal(t, "not everything could be compared: 5 rows cannot be read", said.Error)
+		assert.Contains(t, got.stderr, "1 findings, 1 unresolved\nkakutei: "+said.Error+"\n")
+
+		lines := alone(t, env, "reconcile")
+		assert.Equal(t, 1, lines.code)
+		assert.Equal(t, 7, strings.Count(lines.stdout, "\n"), lines.stdout)
+		assert.Contains(t, lines.stdout, "unreadable order "+orders["lines"]+": gormstore: lines of order "+orders["lines"])
+	})
+}
+
+func told(found []oversight.Finding) (list []string) {
+	for _, f := range found {
+		list = append(list, string(f.Kind)+" "+f.OrderID)
+	}
+	return list
+}
+
+// The provider goes away when it has told of the first page: what was found until then is told, in a whole document.
+func TestAComparisonThatIsCutShortPrintsAWholeDocument(t *testing.T) {
+	env := map[string]string{"KAKUTEI_DATABASE_URL": sqliteFile(t)}
+	calls := 0
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch calls++; {
+		case r.URL.Query().Has("orderId"):
+			fmt.Fprint(w, `{"charges":[`+strayLine+`]}`)
+		case calls == 1:
+			fmt.Fprint(w, `{"charges":[`+strayLine+`],"next":"more"}`)
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	t.Cleanup(provider.Close)
+	env["KAKUTEI_GATEWAY"] = provider.URL
+	got := alone(t, env, "reconcile", "--json")
+	assert.Equal(t, 1, got.code)
+	var said struct {
+		Findings []oversight.Finding
+		Error    string
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &said), got.stdout)
+	assert.Equal(t, []string{"charged_not_paid o1"}, told(said.Findings))
+	assert.Contains(t, said.Error, "status 502")
+	assert.Equal(t, "kakutei: "+said.Error+"\n", got.stderr)
+}
+
+const strayLine = `{"chargeId":"ch_1","orderId":"o1","attempt":1,"gatewayKey":"o1:1","amount":1000,"currency":"JPY",` +
+	`"status":"approved","chargedAt":"2036-11-30T01:02:03Z"}`
 
 func TestNothingIsComparedThatIsForgottenAtExit(t *testing.T) {
 	for name, env := range map[string]map[string]string{

@@ -112,13 +112,13 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 		till: &checkout.Till{
 			Executor: idempotent.New(
 				c.failing.at.work(store, checkout.OpConfirmPayment, log), httpapi.Documents{}, observers, times),
-			Work: store, Gateway: provider, Observer: observers,
+			Work: store, Gateway: provider, Provider: c.gateway.name(), Observer: observers,
 			KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
 			Books: checkout.Books{Company: c.books.company, Zone: c.books.zone},
 		},
 		ledger:   &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()},
 		desk:     &oversight.Desk{Work: store},
-		compared: c.books.reconciliation(store, provider),
+		compared: c.books.reconciliation(store, provider, c.gateway.name()),
 		auditing: auditing, times: times,
 	}, nil
 }
@@ -161,6 +161,17 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 type paymentProvider interface {
 	payment.Gateway
 	payment.Statement
+}
+
+// name is what an attempt remembers of whom it was asked: the built-in provider, by where its book is, or the URL.
+func (c *gatewayConfig) name() string {
+	if c.url != simulator {
+		return gateway.Name(c.url)
+	}
+	if c.book == inMemory {
+		return simulator + " with a book in " + inMemory
+	}
+	return simulator
 }
 
 // provider is the one at the URL, or the built-in simulator over a book.

@@ -101,6 +101,8 @@ type PaymentRequest struct {
 	Key    string // the request's idempotency key
 	Money  money.Money
 	Method string
+	// Provider is whom a new attempt is asked of.
+	Provider string
 }
 
 // BeginPayment marks the order as being paid by the request and returns the attempt to charge. The request that runs
@@ -129,6 +131,7 @@ func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.A
 	o.s.PayingKey = r.Key
 	o.s.Attempt = payment.Attempt{
 		OrderID: string(o.s.ID), Number: o.s.Attempt.Number + 1, Money: r.Money, Method: r.Method, BegunAt: now,
+		Provider: r.Provider,
 	}
 	return o.s.Attempt, true, nil
 }

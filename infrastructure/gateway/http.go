@@ -61,6 +61,19 @@ func NewHTTP(c HTTPConfig) (*HTTP, error) {
 	}, nil
 }
 
+// Name is the provider at a base URL, whichever way the same URL is written.
+func Name(baseURL string) string {
+	base, err := parseBase(baseURL)
+	if err != nil {
+		return baseURL
+	}
+	base.Host = strings.ToLower(base.Host)
+	if base.Scheme == "http" && base.Port() == "80" || base.Scheme == "https" && base.Port() == "443" {
+		base.Host = strings.TrimSuffix(base.Host, ":"+base.Port())
+	}
+	return strings.TrimRight(base.String(), "/")
+}
+
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
 	wrong := ""

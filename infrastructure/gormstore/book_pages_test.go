@@ -120,7 +120,8 @@ func TestABookFromBeforeItsOrderWasKeptIsListedByTime(t *testing.T) {
 			db := d.SQL(t)
 			for _, statement := range []string{
 				`DROP INDEX orders_paid_at`, `DROP INDEX simulator_charges_booked_at`, `DROP INDEX simulator_charges_position`,
-				`ALTER TABLE simulator_charges DROP COLUMN position`, `DELETE FROM goose_db_version WHERE version_id = 4`,
+				`ALTER TABLE simulator_charges DROP COLUMN position`, `ALTER TABLE orders DROP COLUMN attempt_provider`,
+				`DELETE FROM goose_db_version WHERE version_id >= 4`,
 			} {
 				_, err := db.ExecContext(t.Context(), statement)
 				require.NoError(t, err, statement)

@@ -90,11 +90,22 @@ func (r entries) FindByKeys(ctx context.Context, keys []journal.PostingKey) (fou
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	var bad journal.Unreadable
 	err = r.ask(ctx, r.find("posting_key IN ?", keys), func(answer row) error {
-		e, err := scanEntry(answer)
-		found = append(found, e)
-		return err
+		var one entryRow
+		if err := answer.Scan(one.columns()...); err != nil {
+			return err
+		}
+		if e, err := one.entry(); err != nil {
+			bad = append(bad, journal.UnreadableEntry{PostingKey: journal.PostingKey(one.PostingKey), Why: err})
+		} else {
+			found = append(found, e)
+		}
+		return nil
 	})
+	if err == nil && len(bad) > 0 {
+		err = bad
+	}
 	return found, err
 }
 
@@ -133,6 +144,11 @@ func scanEntry(answer row) (journal.Entry, error) {
 	if err := answer.Scan(r.columns()...); err != nil {
 		return journal.Entry{}, err
 	}
+	return r.entry()
+}
+
+// entry is what was booked. A row that cannot have been is not served: port.ErrUnavailable.
+func (r entryRow) entry() (journal.Entry, error) {
 	var lines []entryLine
 	if err := json.Unmarshal([]byte(r.Lines), &lines); err != nil {
 		return journal.Entry{}, unreadable("lines of entry", r.ID, err)

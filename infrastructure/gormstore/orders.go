@@ -31,6 +31,7 @@ type orderRow struct {
 	AttemptCurrency *string
 	AttemptMethod   *string
 	AttemptBegunAt  instant
+	AttemptProvider *string
 	PayingKey       *string
 	PaymentID       *string
 	ChargeID        *string
@@ -44,14 +45,14 @@ type orderRow struct {
 func (orderRow) TableName() string { return "orders" }
 
 const orderColumns = `id, customer_id, status, amount, currency, placed_at, version, attempt, attempt_amount,
-	attempt_currency, attempt_method, attempt_begun_at, paying_key, payment_id, charge_id, paid_at, cancelled_at,
-	cancel_reason, lines`
+	attempt_currency, attempt_method, attempt_begun_at, attempt_provider, paying_key, payment_id, charge_id, paid_at,
+	cancelled_at, cancel_reason, lines`
 
 // columns are where orderColumns are scanned into.
 func (r *orderRow) columns() []any {
 	return []any{
 		&r.ID, &r.CustomerID, &r.Status, &r.Amount, &r.Currency, &r.PlacedAt, &r.Version, &r.Attempt, &r.AttemptAmount,
-		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.PayingKey, &r.PaymentID, &r.ChargeID, &r.PaidAt,
+		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.AttemptProvider, &r.PayingKey, &r.PaymentID, &r.ChargeID, &r.PaidAt,
 		&r.CancelledAt, &r.CancelReason, &r.Lines,
 	}
 }
@@ -59,7 +60,7 @@ func (r *orderRow) columns() []any {
 // changeable are the columns that the verbs change.
 var changeable = []string{
 	"status", "version", "attempt", "attempt_amount", "attempt_currency", "attempt_method", "attempt_begun_at",
-	"paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
+	"attempt_provider", "paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
 }
 
 // errOverwritten says that the stored order is not the one that was read: start anew, from a fresh read.
@@ -182,16 +183,25 @@ func (r orders) PaidAfter(ctx context.Context, m order.Mark, limit int) ([]*orde
 	}))
 }
 
+// list goes on behind an order that cannot be read: the database has done what it was asked.
 func (r orders) list(ctx context.Context, q statement) (found []*order.Order, err error) {
+	var bad order.Unreadable
 	err = r.ask(ctx, q, func(answer row) error {
 		var one orderRow
 		if err := answer.Scan(one.columns()...); err != nil {
 			return err
 		}
-		o, err := one.order()
-		found = append(found, o)
-		return err
+		if o, err := one.order(); err != nil {
+			mark := order.Mark{PaidAt: one.PaidAt.Time, ID: order.ID(one.ID)}
+			bad = append(bad, order.UnreadableOrder{Mark: mark, Why: err})
+		} else {
+			found = append(found, o)
+		}
+		return nil
 	})
+	if err == nil && len(bad) > 0 {
+		err = bad
+	}
 	return found, err
 }
 
@@ -220,7 +230,8 @@ func orderRowOf(o *order.Order) (orderRow, error) {
 		AttemptAmount:   optional(s.Attempt.Money.Units()),
 		AttemptCurrency: optional(s.Attempt.Money.Currency().Code()),
 		AttemptMethod:   optional(s.Attempt.Method), AttemptBegunAt: instant{s.Attempt.BegunAt},
-		PayingKey: optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
+		AttemptProvider: optional(s.Attempt.Provider),
+		PayingKey:       optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
 		PaidAt: instant{s.PaidAt}, CancelledAt: instant{s.CancelledAt}, CancelReason: optional(s.CancelReason),
 		Lines: string(text),
 	}, nil
@@ -256,6 +267,7 @@ func (r orderRow) order() (*order.Order, error) {
 		}
 		s.Attempt = payment.Attempt{
 			OrderID: r.ID, Number: r.Attempt, Money: asked, Method: given(r.AttemptMethod), BegunAt: r.AttemptBegunAt.Time,
+			Provider: given(r.AttemptProvider),
 		}
 	}
 	return order.Rehydrate(s), nil

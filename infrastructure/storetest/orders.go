@@ -236,7 +236,7 @@ func statesOf(t *testing.T) map[string]order.State {
 	pending.Status, pending.PayingKey = order.PaymentPending, strings.Repeat("K", 255)
 	pending.Attempt = payment.Attempt{
 		OrderID: string(pending.ID), Number: 7, Money: pending.Total,
-		Method: "pm_é", BegunAt: instant(time.Microsecond),
+		Method: "pm_é", BegunAt: instant(time.Microsecond), Provider: "https://psp.example/" + strings.Repeat("é", 200),
 	}
 
 	declined := pending
