@@ -106,7 +106,7 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 		Lease: c.work.lease, Retention: c.work.retention,
 		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout,
 	}
-	auditing := audit.NewWriter(store, log)
+	auditing := audit.NewWriter(store, log, time.Now)
 	observers := port.Observers{logging.NewObserver(log), auditing}
 	return parts{
 		till: &checkout.Till{
@@ -153,7 +153,8 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	return &service{
 		server: api.HTTPServer(c.access.listen), listener: listener,
 		background: []func(context.Context){sweeping.run, finishing.run, comparing.run}, last: inner.auditing.Run,
-		store: store, unready: api.Drain, grace: c.work.grace, log: log,
+		dropped: inner.auditing.Drop,
+		store:   store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }
 
