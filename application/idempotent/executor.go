@@ -35,6 +35,7 @@ type Executor struct {
 	documents port.Documents
 	observer  port.Observer
 	config    Config
+	doubts    doubts
 }
 
 // New makes an executor over a store.
@@ -68,7 +69,9 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 		}
 	}
 	if unsettled(err) || r.doubt && errors.Is(err, port.ErrUnavailable) {
-		err = r.unknown(err)
+		err = r.unknownFor(e.doubts.again(in.Scope), err)
+	} else {
+		e.doubts.over(in.Scope)
 	}
 	if err != nil {
 		return Answer{}, err
