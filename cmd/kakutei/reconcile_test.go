@@ -113,6 +113,67 @@ var planting = map[string]string{
 		`UPDATE journal_entries SET posting_key = posted_by WHERE source_document_id = @order`,
 }
 
+// The same by the list that a provider shows over HTTP: each kind is planted beside those before it, and nothing else
+// is found.
+func TestEachKindOfFindingIsFoundOverHTTPToo(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
+		file := book(t)
+		provider := simulating(t, nil, "--book", file)
+		env := map[string]string{
+			"KAKUTEI_DATABASE_URL": url, "KAKUTEI_GATEWAY": provider.base, "KAKUTEI_RECOVERY_INTERVAL": "0",
+		}
+		inBook := func(statement string) {
+			t.Helper()
+			db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(5000)")
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, db.Close()) }()
+			_, err = db.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		r := serving(t, env)
+		planted := map[string]func(id string){
+			"charged_not_paid": func(id string) { by(`UPDATE orders SET status = 'CANCELLED' WHERE id = ` + id) },
+			"paid_not_charged": func(id string) {
+				inBook(`UPDATE simulator_charges SET status = 'failed', charge_id = NULL WHERE order_id = ` + id)
+			},
+			"charged_twice": func(id string) {
+				inBook(`INSERT INTO simulator_charges
+					(gateway_key, order_id, attempt, amount, currency, method, status, charge_id, booked_at)
+					SELECT order_id || ':2', order_id, 2, amount, currency, method, status, 'ch_hand', booked_at
+					FROM simulator_charges WHERE order_id = ` + id)
+			},
+			"money_differs": func(id string) { inBook(`UPDATE simulator_charges SET amount = 999 WHERE order_id = ` + id) },
+			"paid_not_booked": func(id string) {
+				by(`UPDATE journal_entries SET posting_key = '` + strings.Repeat("0", 64) + `' WHERE source_document_id = ` + id)
+			},
+			"charged_not_paid-without-a-record": func(string) {
+				by(`DELETE FROM idempotency_records WHERE idempotency_key = 'pay-charged_not_paid-without-a-record'`)
+			},
+		}
+		orders := map[string]string{}
+		for kind := range planted {
+			method := "pm_ok"
+			if strings.HasSuffix(kind, "record") {
+				method = "pm_lost_answer"
+			}
+			orders[kind] = r.paying(kind, method)
+		}
+		r.paying("in-order", "pm_ok")
+		r.stop()
+		require.Equal(t, 0, alone(t, env, "reconcile").code)
+		var want []string
+		for kind, plant := range planted {
+			plant(`'` + orders[kind] + `'`)
+			want = append(want, strings.Split(kind, "-")[0]+" "+orders[kind])
+			got := alone(t, env, "reconcile", "--json")
+			assert.Equal(t, 2, got.code, kind)
+			var said struct{ Findings []oversight.Finding }
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &said), got.stdout)
+			assert.ElementsMatch(t, want, told(said.Findings), kind)
+		}
+	})
+}
+
 func TestAChargeWhoseAnswerWasLostIsListedApartAndIsNoFinding(t *testing.T) {
 	onEachFileOrServer(t, func(t *testing.T, url string, _ func(string)) {
 		env := map[string]string{"KAKUTEI_DATABASE_URL": url, "KAKUTEI_RECOVERY_INTERVAL": "0"}

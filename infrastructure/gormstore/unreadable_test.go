@@ -1,6 +1,7 @@
 package gormstore_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kakutei/application/oversight"
 	"kakutei/application/port"
 	"kakutei/domain/journal"
 	"kakutei/domain/money"
@@ -97,4 +99,54 @@ func entryOf(t *testing.T, s order.State) journal.Entry {
 	}, money.JPY, nil)
 	require.NoError(t, err)
 	return journal.Book(journal.NewID(), content, "alice", s.PaidAt)
+}
+
+// listing is a provider that has booked nothing.
+type listing struct{}
+
+func (listing) Charges(context.Context, time.Time, string, int) ([]payment.Booking, string, error) {
+	return nil, "", nil
+}
+
+func (listing) Lookup(context.Context, string) ([]payment.Booking, error) { return nil, nil }
+
+// However small the pages are, each order is told once, and the comparison comes to its end.
+func TestAComparisonGoesOnBehindAPageOfOrdersThatCannotBeRead(t *testing.T) {
+	for name, database := range gormtest.All {
+		t.Run(name, func(t *testing.T) {
+			db := database(t)
+			work := db.Open(t, 4)
+			var want []string
+			for i := range 6 {
+				var id order.ID
+				require.NoError(t, work.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+					o := paidThen(t, tx.Now().Add(time.Duration(i-10)*time.Minute))
+					id = o.State().ID
+					return tx.Orders().Add(t.Context(), o)
+				}))
+				if i == 1 || i == 2 || i == 5 {
+					db.Exec(t, `UPDATE orders SET currency = 'ZZZ' WHERE id = '`+string(id)+`'`)
+					want = append(want, "unreadable "+string(id))
+					continue
+				}
+				want = append(want, "paid_not_charged "+string(id), "paid_not_booked "+string(id))
+			}
+			for page := range 4 {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				var told []string
+				tally, err := oversight.Reconciliation{
+					Work: work, Provider: listing{}, Page: page,
+					Invoice: func(s order.State) journal.SourceDocument { return entryOf(t, s).Source },
+				}.Run(ctx, time.Hour, func(f oversight.Finding) error {
+					told = append(told, string(f.Kind)+" "+f.OrderID)
+					return nil
+				})
+				require.NoError(t, err)
+				assert.ElementsMatch(t, want, told, "pages of %d", page)
+				assert.Equal(t, 3, tally.Unreadable)
+				assert.False(t, tally.Whole())
+			}
+		})
+	}
 }
