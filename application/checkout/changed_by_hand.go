@@ -29,16 +29,13 @@ var (
 )
 
 // changedByHand takes an operator's word about an order that is not what its payment has left: a hand has changed it in
-// the store. decided is false when the order is as it was left, or when the word fits it all the same.
+// the store, or deleted it. decided is false when the order is as it was left, or when the word fits it all the same.
 //
 // That nothing was charged ends the payment as the order has it: CANCELLED is refused, PLACED is declined. That money
 // was taken is only true of an order that can be PAID by it.
-func (p *confirmation) changedByHand(o *order.Order, err error) (next idempotent.Next, decided bool, _ error) {
-	if errors.Is(err, order.ErrNotFound) {
+func (p *confirmation) changedByHand(o *order.Order) (next idempotent.Next, decided bool, err error) {
+	if o == nil {
 		return idempotent.Next{}, true, errGone
-	}
-	if err != nil {
-		return idempotent.Next{}, false, nil // it says nothing of the order
 	}
 	s := o.State()
 	switch {

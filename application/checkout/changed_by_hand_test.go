@@ -69,12 +69,18 @@ func TestAWordAboutAnOrderThatAHandHasChangedIsTakenOrRefusedForGood(t *testing.
 			paidByHand(o)
 			o.ChargeID = "ch_other"
 		}, true, "PAID, by a hand", "", order.Paid},
-		"paid for by another key, not charged": {func(o *order.State) { o.PayingKey = "k2" }, false,
-			"another request", "", order.PaymentPending},
-		"paid for by another key, charged": {func(o *order.State) { o.PayingKey = "k2" }, true,
-			"another request", "", order.PaymentPending},
-		"asked for other money, charged": {func(o *order.State) { o.Attempt.Money = money.Of(7, money.JPY) }, true,
-			"other money", "", order.PaymentPending},
+		"paid for by another key, not charged": {
+			func(o *order.State) { o.PayingKey = "k2" }, false,
+			"another request", "", order.PaymentPending,
+		},
+		"paid for by another key, charged": {
+			func(o *order.State) { o.PayingKey = "k2" }, true,
+			"another request", "", order.PaymentPending,
+		},
+		"asked for other money, charged": {
+			func(o *order.State) { o.Attempt.Money = money.Of(7, money.JPY) }, true,
+			"other money", "", order.PaymentPending,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBothShops(t, func(t *testing.T, s shop) {

@@ -53,8 +53,8 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 		return idempotent.Next{}, err
 	}
 	o, err := tx.Orders().LockIfOpen(ctx, id, p.asked.Customer, string(p.asked.Key))
-	if p.word != nil {
-		if next, decided, err := p.changedByHand(o, err); decided {
+	if p.word != nil && (err == nil || errors.Is(err, order.ErrNotFound)) {
+		if next, decided, err := p.changedByHand(o); decided {
 			return next, err
 		}
 	}
@@ -73,7 +73,7 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 	switch {
 	case p.word != nil:
 		ask = p.ask
-	case attempt.AskedOf(p.Provider) != nil:
+	case !attempt.IsOf(p.Provider):
 		ask = p.elsewhere
 	case attempt.ForgottenAt(tx.Now(), p.KeyRetention):
 		ask = p.lookup

@@ -54,8 +54,8 @@ func (r earlyRecords) Find(ctx context.Context, s idempotency.Scope) (idempotenc
 	return r.ended(stands), err
 }
 
-func (r earlyRecords) Unresolved(context.Context, bool, int) ([]idempotency.Record, error) {
-	stands, err := r.Repository.Find(context.Background(), intent.Scope)
+func (r earlyRecords) Unresolved(ctx context.Context, _ bool, _ int) ([]idempotency.Record, error) {
+	stands, err := r.Repository.Find(ctx, intent.Scope)
 	return []idempotency.Record{r.ended(stands)}, err
 }
 

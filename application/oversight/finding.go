@@ -89,6 +89,8 @@ func (a account) running(c taken) bool {
 	return a.order.Status == order.PaymentPending && c.gatewayKey == a.order.Attempt.GatewayKey() && !a.elsewhere
 }
 
+func (a account) isUnreadable() bool { return a.unreadable != nil }
+
 func (a account) booked() bool { return a.entry != nil && a.entry.Currency == a.order.Total.Currency() }
 
 // findings are all that is wrong with the order, at most one of a kind.

@@ -222,24 +222,25 @@ func (c *comparison) paidOrders(ctx context.Context, until time.Time) error {
 // paidAfter is a page of PAID orders, those that can be read and those that cannot.
 func (c *comparison) paidAfter(ctx context.Context) (page []*order.Order, bad order.Unreadable, err error) {
 	err = c.Work.Read(ctx, func(tx port.Tx) (err error) {
-		bad = nil
-		if page, err = tx.Orders().PaidAfter(ctx, c.mark, c.Page); errors.As(err, &bad) {
-			return nil
-		}
+		page, err = tx.Orders().PaidAfter(ctx, c.mark, c.Page)
 		return err
 	})
+	if errors.As(err, &bad) {
+		err = nil
+	}
 	return page, bad, err
 }
 
 // paidOrder compares an order whose charge the list has not shown: it may be older than what was asked for.
 func (c *comparison) paidOrder(ctx context.Context, s order.State) error {
-	c.tally.PaidOrders++
-	if c.compared[s.ID] {
-		delete(c.compared, s.ID)
+	met := c.compared[s.ID]
+	if !met && !s.Attempt.IsOf(c.Name) {
+		c.tally.Elsewhere[s.Attempt.Provider]++
 		return nil
 	}
-	if s.Attempt.AskedOf(c.Name) != nil {
-		c.tally.Elsewhere[s.Attempt.Provider]++
+	c.tally.PaidOrders++
+	if met {
+		delete(c.compared, s.ID)
 		return nil
 	}
 	a, settled, err := c.again(ctx, account{id: string(s.ID), order: s})
@@ -273,11 +274,11 @@ func (c *comparison) isEarlier(t taken) bool { return t.ChargedAt.Before(c.tally
 func (c *comparison) again(ctx context.Context, before account) (a account, settled bool, err error) {
 	for range looks {
 		list, err := c.Provider.Lookup(ctx, before.id)
-		switch {
-		case errors.Is(err, payment.ErrUnreadable):
-			before.unreadable = err
-			return before, true, nil
-		case err != nil:
+		if errors.Is(err, payment.ErrUnreadable) {
+			before.unreadable, err = err, nil
+			return before, true, err
+		}
+		if err != nil {
 			return account{}, false, err
 		}
 		accounts, err := c.accounts(ctx, []string{before.id})
@@ -286,7 +287,7 @@ func (c *comparison) again(ctx context.Context, before account) (a account, sett
 		}
 		a = accounts[before.id]
 		a.charges = takenIn(list)
-		if a.sameAs(before) || a.unreadable != nil {
+		if a.sameAs(before) || a.isUnreadable() {
 			return a, true, nil
 		}
 		before = a
@@ -324,7 +325,7 @@ func (c *comparison) accounts(ctx context.Context, ids []string) (accounts map[s
 		}
 		for _, o := range orders {
 			s := o.State()
-			a := account{id: string(s.ID), order: s, elsewhere: s.Attempt.AskedOf(c.Name) != nil}
+			a := account{id: string(s.ID), order: s, elsewhere: !s.Attempt.IsOf(c.Name)}
 			if a.abandoned, err = abandoned(ctx, tx, s); err != nil {
 				return err
 			}

@@ -35,9 +35,14 @@ func (a Attempt) ForgottenAt(now time.Time, retention time.Duration) bool {
 	return now.Sub(a.BegunAt) >= retention
 }
 
-// AskedOf tells whether the provider of this name can be asked for the attempt, or about it. Error: ErrOtherProvider.
+// IsOf tells whether the provider of this name can be asked for the attempt, or about it.
+func (a Attempt) IsOf(provider string) bool {
+	return a.Provider == "" || provider == "" || a.Provider == provider
+}
+
+// AskedOf is IsOf as an error: ErrOtherProvider.
 func (a Attempt) AskedOf(provider string) error {
-	if a.Provider == "" || provider == "" || a.Provider == provider {
+	if a.IsOf(provider) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s was asked of %s, this is %s", ErrOtherProvider, a.GatewayKey(), a.Provider, provider)

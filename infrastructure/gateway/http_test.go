@@ -257,3 +257,16 @@ func TestTheConfigurationIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		require.ErrorContains(t, err, "the timeout must be positive", timeout)
 	}
 }
+
+// The same provider has one name, however its address is written.
+func TestAProviderIsNamedByItsAddress(t *testing.T) {
+	for text, name := range map[string]string{
+		"https://PSP.example/v1/":   "https://psp.example/v1",
+		"https://psp.example:443":   "https://psp.example",
+		"http://psp.example:80/":    "http://psp.example",
+		"http://127.0.0.1:8081":     "http://127.0.0.1:8081",
+		"https://psp.example:80/v1": "https://psp.example:80/v1",
+	} {
+		assert.Equal(t, name, gateway.Name(text))
+	}
+}
