@@ -64,12 +64,16 @@ func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (Post
 	return posted, nil
 }
 
-// booked looks for an entry that stands already. It waits for nobody: a repeat needs no turn to write.
+// booked looks for an entry that stands already. It waits for nobody: a repeat needs no turn to write. What stands there
+// and cannot be read is met again by posting.
 func (l *Ledger) booked(ctx context.Context, c PostJournalEntry) (posted Posted, err error) {
 	err = l.Work.Read(ctx, func(tx port.Tx) error {
 		found, err := tx.Journal().FindByKeys(ctx, []journal.PostingKey{c.Content.Source.PostingKey()})
 		if err == nil && len(found) == 1 {
 			posted = Posted{Entry: found[0], Repeated: true}
+		}
+		if unreadable := (journal.Unreadable)(nil); errors.As(err, &unreadable) {
+			err = nil
 		}
 		return err
 	})

@@ -61,10 +61,15 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 		return idempotent.Next{}, err
 	}
 	o, err := tx.Orders().LockIfOpen(ctx, id, p.asked.Customer, string(p.asked.Key))
+	if p.word != nil && (err == nil || errors.Is(err, order.ErrNotFound)) {
+		if next, decided, err := p.changedByHand(o); decided {
+			return next, err
+		}
+	}
 	if err != nil {
 		return idempotent.Next{}, err
 	}
-	r := order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method}
+	r := order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method, Provider: p.Provider}
 	attempt, due, err := o.BeginPayment(r, tx.Now())
 	if err != nil {
 		return idempotent.Next{}, err
@@ -76,6 +81,8 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 	switch {
 	case p.word != nil:
 		ask = p.ask
+	case !attempt.IsOf(p.Provider):
+		ask = p.elsewhere
 	case attempt.ForgottenAt(tx.Now(), p.KeyRetention):
 		ask = p.lookup
 	case attempt.WrittenOff > 0:
@@ -104,6 +111,11 @@ func (p *confirmation) charge(
 		}
 		return p.record(a.Number, answer), nil
 	}
+}
+
+// elsewhere is for an attempt that was asked of another provider: this one could only charge it anew.
+func (t *Till) elsewhere(_ context.Context, a payment.Attempt) (payment.Answer, error) {
+	return nil, a.AskedOf(t.Provider)
 }
 
 // lookup is for an attempt that must not be sent again: only the provider's list can settle it.

@@ -24,6 +24,8 @@ type Till struct {
 	Executor *idempotent.Executor
 	Work     port.UnitOfWork
 	Gateway  payment.Gateway
+	// Provider names the one behind the gateway. An attempt remembers whom it was asked of: no other is asked about it.
+	Provider string
 	Observer port.Observer
 	// KeyRetention is how long the provider certainly knows a gateway key. An attempt that is older is looked up.
 	KeyRetention time.Duration

@@ -10,8 +10,10 @@ import (
 
 	"kakutei/application/idempotent"
 	"kakutei/application/port"
+	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/money"
+	"kakutei/domain/order"
 	"kakutei/domain/payment"
 )
 
@@ -44,7 +46,8 @@ var errListUnread = errors.New("checkout: the provider's list cannot be read")
 // nothing was charged is checked against the provider's list first.
 //
 // Errors: idempotency.ErrNotFound when no such record is unresolved; idempotency.ErrLeaseAlive;
-// payment.ErrChargeFound; port.ErrUnavailable when the list cannot be read.
+// payment.ErrChargeFound; port.ErrUnavailable when the list cannot be read; a fault.Invalid that names chargeId when
+// another order is paid by that charge, or outcome when it cannot be true of the order as a hand has left it.
 func (t *Till) Resolve(ctx context.Context, r Resolution) (OutcomeView, error) {
 	left, err := t.unresolved(ctx, r.Scope)
 	if err != nil {
@@ -55,7 +58,12 @@ func (t *Till) Resolve(ctx context.Context, r Resolution) (OutcomeView, error) {
 		return OutcomeView{}, err
 	}
 	answer, err := t.confirm(ctx, confirmation{Till: t, asked: asked, word: &r}, true)
+	var untrue *contradiction
 	switch {
+	case errors.As(err, &untrue):
+		return OutcomeView{}, fault.Invalid(fault.Violation{Field: "outcome", Detail: untrue.Error()})
+	case errors.Is(err, order.ErrChargeTaken):
+		return OutcomeView{}, fault.Invalid(fault.Violation{Field: "chargeId", Detail: "another order is paid by this charge"})
 	case errors.Is(err, payment.ErrChargeFound):
 		return OutcomeView{}, payment.ErrChargeFound
 	case errors.Is(err, errListUnread):
@@ -92,6 +100,9 @@ func (t *Till) unresolved(ctx context.Context, s idempotency.Scope) (left idempo
 func (p *confirmation) ask(ctx context.Context, a payment.Attempt) (payment.Answer, error) {
 	if p.word.Charged {
 		return payment.Charge{ID: p.word.ChargeID, Money: a.Money}, nil
+	}
+	if err := a.AskedOf(p.Provider); err != nil {
+		return nil, fmt.Errorf("%w: %w", errListUnread, err)
 	}
 	list, err := p.Gateway.Lookup(ctx, a.OrderID)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"kakutei/application/idempotent"
 	"kakutei/application/port"
+	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 	"kakutei/infrastructure/storetest"
 )
@@ -83,6 +84,32 @@ func TestADoubtThatStaysIsAnUnknownOutcome(t *testing.T) {
 		require.ErrorIs(t, err, port.ErrCommitUnknown)
 		assertUnknown(t, err)
 		assert.Equal(t, 3, d.store.Commits(), "the first try and two more")
+	})
+}
+
+// What the store does not keep cannot be counted in the record: the advised wait grows all the same, until it is the
+// lease, and begins anew once the store has answered.
+func TestTheAdvisedWaitGrowsWhenItIsTheStoresCommitsThatGiveNoAnswer(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		unanswered := func() time.Duration {
+			for nth := 1; nth <= 3; nth++ {
+				d.store.LoseCommit(nth, storetest.Undone)
+			}
+			var o operation
+			_, err := d.Execute(t.Context(), intent, o.steps)
+			assertUnknown(t, err)
+			assert.Zero(t, o.calls)
+			f, _ := fault.From(err)
+			return f.Wait()
+		}
+		for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+			assert.Equal(t, want*time.Second, unanswered())
+		}
+		answer, err := d.Execute(t.Context(), intent, knowing("done"))
+		require.NoError(t, err)
+		assert.False(t, answer.Replayed)
+		d.clock.Pass(storetest.Times.Retention)
+		assert.Equal(t, time.Second, unanswered())
 	})
 }
 

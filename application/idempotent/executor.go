@@ -36,6 +36,7 @@ type Executor struct {
 	observer  port.Observer
 	config    Config
 	finished  *finished
+	doubts    doubts
 }
 
 // remembered is how many finished records an instance knows of: 64 bytes or so for each.
@@ -78,7 +79,9 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	case errors.Is(err, idempotency.ErrLost) && !r.called && !r.doubt: // others were faster each time, and this run has done nothing
 		err = idempotency.ErrInProgress.Because(err)
 	case unsettled(err), r.doubt && errors.Is(err, port.ErrUnavailable):
-		err = r.unknown(err)
+		err = r.unknownFor(e.doubts.again(in.Scope), err)
+	default:
+		e.doubts.over(in.Scope)
 	}
 	if err != nil {
 		return Answer{}, err

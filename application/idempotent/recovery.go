@@ -74,7 +74,7 @@ func (r *Recovery) Round(ctx context.Context, limit int) ([]Tried, error) {
 func (r *Recovery) tryOne(ctx context.Context, left idempotency.Record) *Tried {
 	won, err := r.win(ctx, left)
 	switch {
-	case errors.Is(err, idempotency.ErrLost), errors.Is(err, idempotency.ErrInProgress):
+	case errors.Is(err, idempotency.ErrLost), errors.Is(err, idempotency.ErrInProgress), errors.Is(err, idempotency.ErrNotFound):
 		return nil
 	case err != nil:
 		return &Tried{left, err}
@@ -89,8 +89,15 @@ func (r *Recovery) tryOne(ctx context.Context, left idempotency.Record) *Tried {
 // win postpones the next try before this one begins: should the process die of it, the others have their turn.
 func (r *Recovery) win(ctx context.Context, left idempotency.Record) (won idempotency.Record, err error) {
 	err = r.work.Do(ctx, port.Briefly, func(tx port.Tx) error {
-		won = left.Postponed(idempotency.NewToken(), tx.Now(), r.interval)
-		return tx.Records().Replace(ctx, left, won)
+		stands, err := tx.Records().Lock(ctx, left.Scope)
+		switch {
+		case err != nil:
+			return err
+		case stands.Token != left.Token || !stands.Unresolved(tx.Now()): // its holder has renewed it, or somebody was faster
+			return idempotency.ErrLost
+		}
+		won = stands.Postponed(idempotency.NewToken(), tx.Now(), r.interval)
+		return tx.Records().Replace(ctx, stands, won)
 	})
 	return won, err
 }

@@ -78,6 +78,11 @@ func (r *run) execute(ctx context.Context, tx port.Tx, now *reserved) (err error
 	if now.next, err = r.next(ctx, tx); err != nil {
 		return r.whose(ctx, tx, err)
 	}
+	if now.takeover {
+		if err := stillVacant(ctx, tx, now.reservation); err != nil {
+			return err
+		}
+	}
 	switch {
 	case now.next.call == nil:
 		now.answer, err = r.settle(ctx, tx, now.next.result, now.next.created)
@@ -86,6 +91,21 @@ func (r *run) execute(ctx context.Context, tx port.Tx, now *reserved) (err error
 		return tx.Records().Replace(ctx, r.stored, r.held)
 	default:
 		return nil
+	}
+}
+
+// stillVacant looks again at a record that is to be taken over, now that nobody else can change it. A holder in doubt
+// keeps his token and renews his lease: who has read the record before that would take it from one who is alive, and an
+// operator's word could overtake his call. Error: idempotency.ErrLost, then the run starts over.
+func stillVacant(ctx context.Context, tx port.Tx, n idempotency.Reservation) error {
+	stands, err := tx.Records().Lock(ctx, n.Scope)
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return idempotency.ErrLost.Because(err)
+	case err == nil && stands.Judge(n, tx.Now()) != idempotency.Vacant:
+		return idempotency.ErrLost
+	default:
+		return err
 	}
 }
 
@@ -144,15 +164,16 @@ func (l *lateRefusal) Error() string { return "after a call: " + l.cause.Error()
 func (l *lateRefusal) Unwrap() error { return l.cause }
 
 // count keeps what a late refusal has rolled back of the takeover: that there was one more execution. So the advised
-// wait grows, and nobody waits for a holder who has given up. If it fails, the next retry counts.
+// wait grows, and nobody waits for a holder who has given up. What was marked before the call is not there any more: a
+// hand has changed it, and only a person can settle that. If it fails, the next retry counts.
 func (r *run) count(ctx context.Context) {
 	r.reservation.Token = idempotency.NewToken() // what was lost once is not stored again
 	_ = r.work.Do(ctx, r.wait, func(tx port.Tx) error {
-		stands, err := tx.Records().Find(ctx, r.reservation.Scope)
+		stands, err := tx.Records().Lock(ctx, r.reservation.Scope)
 		if err != nil || stands.Judge(r.reservation, tx.Now()) != idempotency.Vacant {
 			return err
 		}
-		counted := stands.TakenBy(r.reservation, tx.Now(), r.config.Lease).Abandoned(tx.Now())
+		counted := stands.TakenBy(r.reservation, tx.Now(), r.config.Lease).Dispute(tx.Now())
 		return tx.Records().Replace(ctx, stands, counted)
 	})
 }

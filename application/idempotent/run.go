@@ -131,8 +131,11 @@ func (r *run) abandon(ctx context.Context) {
 
 // unknown is the answer that neither promises nor denies an effect. The advised wait doubles with each execution, until
 // it is the lease.
-func (r *run) unknown(cause error) error {
-	wait := time.Second << min(max(r.held.Executions-1, 0), 20)
+func (r *run) unknown(cause error) error { return r.unknownFor(r.held.Executions, cause) }
+
+// unknownFor is the same after so many runs, if that is more than the record knows of.
+func (r *run) unknownFor(times int, cause error) error {
+	wait := time.Second << min(max(r.held.Executions, times, 1)-1, 20)
 	return idempotency.ErrOutcomeUnknown.Because(cause).After(min(wait, r.config.Lease))
 }
 

@@ -25,6 +25,9 @@ const (
 	PaidNotBooked FindingKind = "paid_not_booked"
 	// Unresolved is no finding: money was taken by an order's running attempt, which its request or the recovery settles.
 	Unresolved FindingKind = "unresolved"
+	// Unreadable is no finding: a line of the list, an order or an entry that cannot be what it should, so that nobody
+	// can tell whether there is one.
+	Unreadable FindingKind = "unreadable"
 )
 
 // FindingKinds are all kinds of findings.
@@ -33,7 +36,7 @@ var FindingKinds = []FindingKind{ChargedNotPaid, PaidNotCharged, ChargedTwice, M
 // Finding is one thing that was found about one order, as published.
 type Finding struct {
 	Kind     FindingKind `json:"kind"`
-	OrderID  string      `json:"orderId"`            // as the provider has it
+	OrderID  string      `json:"orderId"`            // as the provider has it; empty where that cannot be read
 	ChargeID string      `json:"chargeId,omitempty"` // the provider's; absent where no charge is concerned
 	Detail   string      `json:"detail"`             // for people
 }
@@ -44,6 +47,10 @@ type account struct {
 	order   order.State // its Status is noOrder when there is none
 	entry   *journal.Entry
 	charges []taken // all of the order's, as the provider lists them
+
+	abandoned  bool  // PAYMENT_PENDING, and there is no record that anybody could finish it by
+	elsewhere  bool  // its attempt was asked of another provider than the one that is compared
+	unreadable error // why one of the sides cannot be read; nil
 }
 
 const noOrder order.Status = ""
@@ -71,7 +78,7 @@ func (a account) fits(c taken) bool {
 	case order.Paid:
 		return c.ID == a.order.ChargeID && c.Money == a.order.Total && a.booked()
 	case order.PaymentPending:
-		return a.running(c) && c.Money == a.order.Attempt.Money
+		return a.running(c) && c.Money == a.order.Attempt.Money && !a.abandoned
 	case order.Placed, order.Cancelled:
 	}
 	return false
@@ -79,8 +86,10 @@ func (a account) fits(c taken) bool {
 
 // running tells that the charge is that of the order's running attempt, so that it is known what becomes of it.
 func (a account) running(c taken) bool {
-	return a.order.Status == order.PaymentPending && c.gatewayKey == a.order.Attempt.GatewayKey()
+	return a.order.Status == order.PaymentPending && c.gatewayKey == a.order.Attempt.GatewayKey() && !a.elsewhere
 }
+
+func (a account) isUnreadable() bool { return a.unreadable != nil }
 
 func (a account) booked() bool { return a.entry != nil && a.entry.Currency == a.order.Total.Currency() }
 
@@ -109,6 +118,7 @@ func (a account) paid(add func(kind FindingKind, chargeID, format string, args .
 	s := a.order
 	own, isListed := a.own()
 	switch {
+	case !isListed && a.elsewhere: // that provider would have to be asked
 	case !isListed:
 		add(PaidNotCharged, s.ChargeID, "the order is PAID by a charge that the provider does not list")
 	case own.Money != s.Total:
@@ -123,16 +133,20 @@ func (a account) paid(add func(kind FindingKind, chargeID, format string, args .
 
 func (a account) pending(add func(kind FindingKind, chargeID, format string, args ...any)) {
 	var astray []taken
+	why := "taken by an attempt that does not run"
 	for _, c := range a.charges {
 		switch {
 		case !a.running(c):
 			astray = append(astray, c)
 		case c.Money != a.order.Attempt.Money:
 			add(MoneyDiffers, c.ID, "taken: %s; asked: %s", c.Money, a.order.Attempt.Money)
+		case a.abandoned:
+			astray = append(astray, c)
+			why = "taken, and the record of the payment is gone: nothing finishes it but the same request under the same key"
 		}
 	}
 	if len(astray) > 0 {
-		add(ChargedNotPaid, astray[0].ID, "taken by an attempt that does not run: %s", listed(astray))
+		add(ChargedNotPaid, astray[0].ID, "%s: %s", why, listed(astray))
 	}
 }
 
@@ -152,7 +166,11 @@ func (a account) others() (others []taken) {
 		return nil
 	}
 	rightful, isListed := a.own()
-	if !isListed {
+	switch {
+	case isListed:
+	case a.order.Status == order.Paid && a.elsewhere: // by a charge of the other provider's
+		return a.charges
+	default:
 		rightful = a.charges[0]
 	}
 	for _, c := range a.charges {

@@ -2,9 +2,13 @@ package oversight
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"kakutei/application/checkout"
 	"kakutei/application/port"
+	"kakutei/domain/fault"
+	"kakutei/domain/idempotency"
 	"kakutei/domain/journal"
 	"kakutei/domain/order"
 	"kakutei/domain/payment"
@@ -22,6 +26,7 @@ type Provider interface {
 type Reconciliation struct {
 	Work     port.UnitOfWork
 	Provider Provider
+	Name     string                                        // the provider's: what was asked of another one is not compared
 	Invoice  func(paid order.State) journal.SourceDocument // how a PAID order is booked
 	Page     int                                           // lines and orders at a time; 0: DefaultPage
 }
@@ -35,6 +40,8 @@ const (
 	listGoesAhead = time.Minute
 	// How many PAID orders are remembered as compared until their own turn comes. One that is not remembered is looked up.
 	maxRemembered = 10_000
+	// How many orders are remembered as told to be unreadable. One that is not remembered is told again.
+	maxTold = 10_000
 	// How often one order is looked at again because it has changed meanwhile.
 	looks = 5
 )
@@ -45,8 +52,14 @@ type Tally struct {
 	Charges    int // approved lines of the provider's list
 	PaidOrders int // by the time of their payment
 	Unresolved int
+	Unreadable int // lines, orders and entries that could not be compared
 	Findings   map[FindingKind]int
+	// Elsewhere counts, by the provider's name, PAID orders that were not compared: another provider was asked for them.
+	Elsewhere map[string]int
 }
+
+// Whole tells whether everything could be compared.
+func (t Tally) Whole() bool { return t.Unreadable == 0 && len(t.Elsewhere) == 0 }
 
 // Total is the number of findings.
 func (t Tally) Total() (n int) {
@@ -57,7 +70,8 @@ func (t Tally) Total() (n int) {
 }
 
 // Run compares the charges and the payments of the time before now, and tells each finding, and each unresolved charge,
-// as soon as it is certain of it. It sees what stood when it began; of what happens meanwhile it may see some.
+// as soon as it is certain of it. What cannot be read is told and left out, the
+// rest is compared. It sees what stood when it began; of what happens meanwhile it may see some.
 //
 // Errors: the provider's, the store's, and tell's.
 func (r Reconciliation) Run(ctx context.Context, window time.Duration, tell func(Finding) error) (Tally, error) {
@@ -71,7 +85,8 @@ func (r Reconciliation) Run(ctx context.Context, window time.Duration, tell func
 	since := now.Add(-window)
 	c := &comparison{
 		Reconciliation: r, began: now, tell: tell, mark: order.Mark{PaidAt: since}, compared: map[order.ID]bool{},
-		tally: Tally{Since: since, Findings: map[FindingKind]int{}},
+		told:  map[string]bool{},
+		tally: Tally{Since: since, Findings: map[FindingKind]int{}, Elsewhere: map[string]int{}},
 	}
 	err := c.run(ctx)
 	return c.tally, err
@@ -84,6 +99,7 @@ type comparison struct {
 	began    time.Time
 	mark     order.Mark        // PAID orders are compared up to here
 	compared map[order.ID]bool // PAID orders behind the mark whose charge was met and fits
+	told     map[string]bool   // orders that are told to be unreadable
 	tell     func(Finding) error
 	tally    Tally
 }
@@ -122,6 +138,12 @@ func (c *comparison) charges(ctx context.Context, page []payment.Booking) error 
 		return err
 	}
 	for _, b := range page {
+		if b.Unreadable != nil {
+			if err := c.tellUnreadable(b.OrderID, b.Unreadable); err != nil {
+				return err
+			}
+			continue
+		}
 		charged := takenIn([]payment.Booking{b})
 		if len(charged) == 0 || c.isEarlier(charged[0]) {
 			continue
@@ -146,6 +168,8 @@ func (c *comparison) charge(ctx context.Context, a account, t taken) error {
 		}
 	}
 	switch {
+	case a.unreadable != nil:
+		return c.unreadable(a.id, a.unreadable)
 	case !a.fits(t):
 		if first, found := c.firstMisfit(a); found && first.gatewayKey == t.gatewayKey {
 			return c.report(a.findings())
@@ -164,13 +188,16 @@ func (c *comparison) charge(ctx context.Context, a account, t taken) error {
 // paidOrders compares the orders that were paid up to a time.
 func (c *comparison) paidOrders(ctx context.Context, until time.Time) error {
 	for c.mark.PaidAt.Before(until) {
-		var page []*order.Order
-		err := c.Work.Read(ctx, func(tx port.Tx) (err error) {
-			page, err = tx.Orders().PaidAfter(ctx, c.mark, c.Page)
-			return err
-		})
+		page, bad, err := c.paidAfter(ctx)
 		if err != nil {
 			return err
+		}
+		last := c.mark
+		for _, o := range bad {
+			if err := c.unreadable(string(o.ID), o.Why); err != nil {
+				return err
+			}
+			last = o.Mark
 		}
 		for _, o := range page {
 			s := o.State()
@@ -182,23 +209,46 @@ func (c *comparison) paidOrders(ctx context.Context, until time.Time) error {
 			}
 			c.mark = s.Mark()
 		}
-		if len(page) < c.Page {
+		if len(page)+len(bad) < c.Page {
 			return nil
+		}
+		if c.mark.Before(last) {
+			c.mark = last
 		}
 	}
 	return nil
 }
 
+// paidAfter is a page of PAID orders, those that can be read and those that cannot.
+func (c *comparison) paidAfter(ctx context.Context) (page []*order.Order, bad order.Unreadable, err error) {
+	err = c.Work.Read(ctx, func(tx port.Tx) (err error) {
+		page, err = tx.Orders().PaidAfter(ctx, c.mark, c.Page)
+		return err
+	})
+	if errors.As(err, &bad) {
+		err = nil
+	}
+	return page, bad, err
+}
+
 // paidOrder compares an order whose charge the list has not shown: it may be older than what was asked for.
 func (c *comparison) paidOrder(ctx context.Context, s order.State) error {
+	met := c.compared[s.ID]
+	if !met && !s.Attempt.IsOf(c.Name) {
+		c.tally.Elsewhere[s.Attempt.Provider]++
+		return nil
+	}
 	c.tally.PaidOrders++
-	if c.compared[s.ID] {
+	if met {
 		delete(c.compared, s.ID)
 		return nil
 	}
 	a, settled, err := c.again(ctx, account{id: string(s.ID), order: s})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case a.unreadable != nil:
+		return c.unreadable(a.id, a.unreadable)
 	}
 	if _, found := c.firstMisfit(a); found || !settled {
 		return nil // told when the list comes to that charge, or told already
@@ -224,6 +274,10 @@ func (c *comparison) isEarlier(t taken) bool { return t.ChargedAt.Before(c.tally
 func (c *comparison) again(ctx context.Context, before account) (a account, settled bool, err error) {
 	for range looks {
 		list, err := c.Provider.Lookup(ctx, before.id)
+		if errors.Is(err, payment.ErrUnreadable) {
+			before.unreadable, err = err, nil
+			return before, true, err
+		}
 		if err != nil {
 			return account{}, false, err
 		}
@@ -233,12 +287,19 @@ func (c *comparison) again(ctx context.Context, before account) (a account, sett
 		}
 		a = accounts[before.id]
 		a.charges = takenIn(list)
-		if a.order.Version == before.order.Version && a.order.Status == before.order.Status {
+		if a.sameAs(before) || a.isUnreadable() {
 			return a, true, nil
 		}
 		before = a
 	}
 	return a, false, nil
+}
+
+// sameAs tells that nothing has happened to the order between two looks. A record that is gone at the first look and an
+// order that is what it was at the second one: so it was not the order's outcome that ended the record.
+func (a account) sameAs(before account) bool {
+	return a.order.Version == before.order.Version && a.order.Status == before.order.Status &&
+		a.abandoned == before.abandoned
 }
 
 // accounts are the store's side of the orders: each with its entry if it is PAID.
@@ -255,28 +316,85 @@ func (c *comparison) accounts(ctx context.Context, ids []string) (accounts map[s
 			accounts[id] = account{id: id}
 		}
 		orders, err := tx.Orders().FindAll(ctx, wanted)
-		if err != nil {
+		var bad order.Unreadable
+		if err != nil && !errors.As(err, &bad) {
 			return err
 		}
-		var keys []journal.PostingKey
-		bookedUnder := map[journal.PostingKey]string{}
+		for _, o := range bad {
+			accounts[string(o.ID)] = account{id: string(o.ID), unreadable: o.Why}
+		}
 		for _, o := range orders {
 			s := o.State()
-			accounts[string(s.ID)] = account{id: string(s.ID), order: s}
-			if s.Status == order.Paid {
-				key := c.Invoice(s).PostingKey()
-				keys, bookedUnder[key] = append(keys, key), string(s.ID)
+			a := account{id: string(s.ID), order: s, elsewhere: !s.Attempt.IsOf(c.Name)}
+			if a.abandoned, err = abandoned(ctx, tx, s); err != nil {
+				return err
 			}
-		}
-		entries, err := tx.Journal().FindByKeys(ctx, keys)
-		for _, e := range entries {
-			a := accounts[bookedUnder[e.PostingKey]]
-			a.entry = &e
 			accounts[a.id] = a
 		}
-		return err
+		return c.entries(ctx, tx, accounts)
 	})
 	return accounts, err
+}
+
+// abandoned tells that no record is in progress by which the order's running attempt could come to its end.
+func abandoned(ctx context.Context, tx port.Tx, s order.State) (bool, error) {
+	if s.Status != order.PaymentPending {
+		return false, nil
+	}
+	r, err := tx.Records().Find(ctx, idempotency.Scope{
+		Operation: checkout.OpConfirmPayment, Actor: s.Customer, Key: idempotency.Key(s.PayingKey),
+	})
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return true, nil
+	}
+	return r.Status != idempotency.InProgress, err
+}
+
+// entries adds to each PAID order the entry that stands under its posting key.
+func (c *comparison) entries(ctx context.Context, tx port.Tx, accounts map[string]account) error {
+	var keys []journal.PostingKey
+	bookedUnder := map[journal.PostingKey]account{}
+	for _, a := range accounts {
+		if a.order.Status == order.Paid {
+			key := c.Invoice(a.order).PostingKey()
+			keys, bookedUnder[key] = append(keys, key), a
+		}
+	}
+	entries, err := tx.Journal().FindByKeys(ctx, keys)
+	var bad journal.Unreadable
+	if err != nil && !errors.As(err, &bad) {
+		return err
+	}
+	for _, e := range entries {
+		a := bookedUnder[e.PostingKey]
+		a.entry = &e
+		accounts[a.id] = a
+	}
+	for _, e := range bad {
+		a := bookedUnder[e.PostingKey]
+		a.unreadable = e.Why
+		accounts[a.id] = a
+	}
+	return nil
+}
+
+// unreadable tells, once, that an order cannot be compared.
+func (c *comparison) unreadable(orderID string, why error) error {
+	if c.told[orderID] {
+		return nil
+	}
+	if len(c.told) < maxTold {
+		c.told[orderID] = true
+	}
+	return c.tellUnreadable(orderID, why)
+}
+
+func (c *comparison) tellUnreadable(orderID string, why error) error {
+	c.tally.Unreadable++
+	if f, isFault := fault.From(why); isFault && f.Unwrap() != nil { // what a client would be told is not news here
+		why = f.Unwrap()
+	}
+	return c.tell(Finding{Kind: Unreadable, OrderID: orderID, Detail: why.Error()})
 }
 
 func (c *comparison) unresolved(a account, t taken, why string) error {

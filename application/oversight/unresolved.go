@@ -57,7 +57,7 @@ func unresolvedView(r idempotency.Record) UnresolvedView {
 // Errors: idempotency.ErrNotFound when no such record is unresolved; idempotency.ErrLeaseAlive.
 func (d *Desk) Release(ctx context.Context, s idempotency.Scope, by string) (view UnresolvedView, err error) {
 	err = d.Work.Do(ctx, port.Fully, func(tx port.Tx) error {
-		stored, err := tx.Records().Find(ctx, s)
+		stored, err := tx.Records().Lock(ctx, s) // a holder in doubt may be about to renew his lease
 		switch {
 		case err != nil:
 			return err

@@ -64,8 +64,11 @@ func (c comparing) round(ctx context.Context) {
 	for _, kind := range oversight.FindingKinds {
 		counts = append(counts, string(kind), tally.Findings[kind])
 	}
+	if !tally.Whole() {
+		counts = append(counts, "unreadable", tally.Unreadable, "elsewhere", tally.Elsewhere)
+	}
 	level := slog.LevelInfo
-	if tally.Total() > 0 {
+	if tally.Total() > 0 || !tally.Whole() {
 		level = slog.LevelError
 	}
 	c.log.Log(ctx, level, "compared with the provider", counts...)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"kakutei/application/bookkeeping"
@@ -19,13 +21,13 @@ import (
 // findings is the exit code of a comparison that has found something.
 const findings exitCode = 2
 
-// maxUnresolved is how many unresolved charges are listed; the rest is counted.
-const maxUnresolved = 10_000
+// maxApart is how many unresolved charges, and unreadable rows, are listed; the rest is counted.
+const maxApart = 10_000
 
 // reconciliation compares a provider's charges with the store's orders and with these books.
-func (c *booksConfig) reconciliation(store port.UnitOfWork, p paymentProvider) oversight.Reconciliation {
+func (c *booksConfig) reconciliation(store port.UnitOfWork, p paymentProvider, name string) oversight.Reconciliation {
 	return oversight.Reconciliation{
-		Work: store, Provider: p,
+		Work: store, Provider: p, Name: name,
 		Invoice: func(paid order.State) journal.SourceDocument { return bookkeeping.Invoice(c.company, c.zone, paid) },
 	}
 }
@@ -59,20 +61,37 @@ func reconcileCommand() command {
 					return err
 				}
 				say := newStatement(p.stdout, asJSON)
-				tally, err := books.reconciliation(s, provider).Run(ctx, window, say.tell)
+				tally, err := books.reconciliation(s, provider, from.name()).Run(ctx, window, say.tell)
 				if err != nil {
+					say.end(err)
 					return err
 				}
-				say.end()
+				err = incomplete(tally, from.name())
+				say.end(err)
 				fmt.Fprintf(p.stderr, "compared %d charges and %d payments since %s: %d findings, %d unresolved\n",
 					tally.Charges, tally.PaidOrders, tally.Since.Format(time.RFC3339), tally.Total(), tally.Unresolved)
-				if tally.Total() > 0 {
+				if err == nil && tally.Total() > 0 {
 					return findings
 				}
-				return nil
+				return err
 			})
 		},
 	}
+}
+
+// incomplete says what a comparison has left out, so that nobody takes the rest for a clean bill; nil when nothing.
+func incomplete(t oversight.Tally, name string) error {
+	var left []string
+	for _, other := range slices.Sorted(maps.Keys(t.Elsewhere)) {
+		left = append(left, fmt.Sprintf("%d payments were asked of %s, and KAKUTEI_GATEWAY is %s", t.Elsewhere[other], other, name))
+	}
+	if t.Unreadable > 0 {
+		left = append(left, fmt.Sprintf("%d rows cannot be read", t.Unreadable))
+	}
+	if left == nil {
+		return nil
+	}
+	return errors.New("not everything could be compared: " + strings.Join(left, "; "))
 }
 
 // lasting refuses a book that a command of its own would find empty.
@@ -84,16 +103,17 @@ func (c *gatewayConfig) lasting() error {
 	return nil
 }
 
-// statement writes findings as they come and, when all have come, what is unresolved: a line each.
+// statement writes findings as they come and, when all have come, what is unresolved and what is unreadable: a line each.
+// As JSON it is one document, whatever happens on the way.
 type statement struct {
-	out        io.Writer
-	asJSON     bool
-	begun      bool // a finding was written
-	unresolved []oversight.Finding
+	out    io.Writer
+	asJSON bool
+	begun  bool // a line of the list was written
+	apart  map[oversight.FindingKind][]oversight.Finding
 }
 
 func newStatement(out io.Writer, asJSON bool) *statement {
-	s := &statement{out: out, asJSON: asJSON}
+	s := &statement{out: out, asJSON: asJSON, apart: map[oversight.FindingKind][]oversight.Finding{}}
 	if asJSON {
 		fmt.Fprint(out, `{"findings":[`)
 	}
@@ -101,11 +121,11 @@ func newStatement(out io.Writer, asJSON bool) *statement {
 }
 
 func (s *statement) tell(f oversight.Finding) error {
-	if f.Kind != oversight.Unresolved {
+	if f.Kind != oversight.Unresolved && f.Kind != oversight.Unreadable {
 		return s.line(f)
 	}
-	if len(s.unresolved) < maxUnresolved {
-		s.unresolved = append(s.unresolved, f)
+	if len(s.apart[f.Kind]) < maxApart {
+		s.apart[f.Kind] = append(s.apart[f.Kind], f)
 	}
 	return nil
 }
@@ -132,16 +152,29 @@ func (s *statement) line(f oversight.Finding) error {
 	return err
 }
 
-// end lists apart what is unresolved.
-func (s *statement) end() {
+// end lists apart what is no finding, and says why the comparison is not whole if it is not.
+func (s *statement) end(incomplete error) {
+	s.list("unresolved", oversight.Unresolved)
+	if incomplete != nil || len(s.apart[oversight.Unreadable]) > 0 {
+		s.list("unreadable", oversight.Unreadable)
+	}
+	if !s.asJSON {
+		return
+	}
+	fmt.Fprint(s.out, "\n]")
+	if incomplete != nil {
+		text, _ := json.Marshal(oneLine(incomplete)) // a text can always be written
+		fmt.Fprintf(s.out, `,"error":%s`, text)
+	}
+	fmt.Fprint(s.out, "}\n")
+}
+
+func (s *statement) list(name string, kind oversight.FindingKind) {
 	if s.asJSON {
-		fmt.Fprint(s.out, "\n],\"unresolved\":[")
+		fmt.Fprintf(s.out, "\n],%q:[", name)
 		s.begun = false
 	}
-	for _, f := range s.unresolved {
+	for _, f := range s.apart[kind] {
 		_ = s.line(f) // there is nobody else to tell
-	}
-	if s.asJSON {
-		fmt.Fprint(s.out, "\n]}\n")
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -111,6 +113,67 @@ var planting = map[string]string{
 		`UPDATE journal_entries SET posting_key = posted_by WHERE source_document_id = @order`,
 }
 
+// The same by the list that a provider shows over HTTP: each kind is planted beside those before it, and nothing else
+// is found.
+func TestEachKindOfFindingIsFoundOverHTTPToo(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
+		file := book(t)
+		provider := simulating(t, nil, "--book", file)
+		env := map[string]string{
+			"KAKUTEI_DATABASE_URL": url, "KAKUTEI_GATEWAY": provider.base, "KAKUTEI_RECOVERY_INTERVAL": "0",
+		}
+		inBook := func(statement string) {
+			t.Helper()
+			db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(5000)")
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, db.Close()) }()
+			_, err = db.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		r := serving(t, env)
+		planted := map[string]func(id string){
+			"charged_not_paid": func(id string) { by(`UPDATE orders SET status = 'CANCELLED' WHERE id = ` + id) },
+			"paid_not_charged": func(id string) {
+				inBook(`UPDATE simulator_charges SET status = 'failed', charge_id = NULL WHERE order_id = ` + id)
+			},
+			"charged_twice": func(id string) {
+				inBook(`INSERT INTO simulator_charges
+					(gateway_key, order_id, attempt, amount, currency, method, status, charge_id, booked_at)
+					SELECT order_id || ':2', order_id, 2, amount, currency, method, status, 'ch_hand', booked_at
+					FROM simulator_charges WHERE order_id = ` + id)
+			},
+			"money_differs": func(id string) { inBook(`UPDATE simulator_charges SET amount = 999 WHERE order_id = ` + id) },
+			"paid_not_booked": func(id string) {
+				by(`UPDATE journal_entries SET posting_key = '` + strings.Repeat("0", 64) + `' WHERE source_document_id = ` + id)
+			},
+			"charged_not_paid-without-a-record": func(string) {
+				by(`DELETE FROM idempotency_records WHERE idempotency_key = 'pay-charged_not_paid-without-a-record'`)
+			},
+		}
+		orders := map[string]string{}
+		for kind := range planted {
+			method := "pm_ok"
+			if strings.HasSuffix(kind, "record") {
+				method = "pm_lost_answer"
+			}
+			orders[kind] = r.paying(kind, method)
+		}
+		r.paying("in-order", "pm_ok")
+		r.stop()
+		require.Equal(t, 0, alone(t, env, "reconcile").code)
+		var want []string
+		for kind, plant := range planted {
+			plant(`'` + orders[kind] + `'`)
+			want = append(want, strings.Split(kind, "-")[0]+" "+orders[kind])
+			got := alone(t, env, "reconcile", "--json")
+			assert.Equal(t, 2, got.code, kind)
+			var said struct{ Findings []oversight.Finding }
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &said), got.stdout)
+			assert.ElementsMatch(t, want, told(said.Findings), kind)
+		}
+	})
+}
+
 func TestAChargeWhoseAnswerWasLostIsListedApartAndIsNoFinding(t *testing.T) {
 	onEachFileOrServer(t, func(t *testing.T, url string, _ func(string)) {
 		env := map[string]string{"KAKUTEI_DATABASE_URL": url, "KAKUTEI_RECOVERY_INTERVAL": "0"}
@@ -165,6 +228,88 @@ func TestNoFindingsInJSONAreADocumentToo(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	assert.JSONEq(t, `{"findings":[],"unresolved":[]}`, got.stdout)
 }
+
+// A row that a hand has spoilt keeps no other from being compared, on whichever side it stands; and what is printed is a
+// document, whatever it says.
+func TestARowThatCannotBeReadIsNamedAndTheOthersAreCompared(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
+		env := map[string]string{"KAKUTEI_DATABASE_URL": url, "KAKUTEI_RECOVERY_INTERVAL": "0"}
+		r := serving(t, env)
+		orders := map[string]string{}
+		for _, name := range []string{"order", "lines", "entry", "charge", "found"} {
+			orders[name] = r.paying(name, "pm_ok")
+		}
+		orders["lost"] = r.paying("lost", "pm_lost_answer")
+		r.stop()
+		for name, statement := range map[string]string{
+			"order":  `UPDATE orders SET currency = 'ZZZ' WHERE id = `,
+			"lines":  `UPDATE orders SET lines = '[7]' WHERE id = `,
+			"entry":  `UPDATE journal_entries SET currency = 'ZZZ' WHERE source_document_id = `,
+			"charge": `UPDATE simulator_charges SET currency = 'ZZZ' WHERE order_id = `,
+			"found":  `UPDATE simulator_charges SET amount = 999 WHERE order_id = `,
+		} {
+			by(statement + `'` + orders[name] + `'`)
+		}
+		got := alone(t, env, "reconcile", "--json")
+		assert.Equal(t, 1, got.code, "not everything could be compared")
+		var said struct {
+			Findings, Unresolved, Unreadable []oversight.Finding
+			Error                            string
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &said), got.stdout)
+		assert.Equal(t, []string{"money_differs " + orders["found"]}, told(said.Findings))
+		assert.Equal(t, []string{"unresolved " + orders["lost"]}, told(said.Unresolved))
+		assert.ElementsMatch(t, []string{ // the charge's line, and the payment that it cannot be compared with
+			"unreadable " + orders["order"], "unreadable " + orders["lines"], "unreadable " + orders["entry"],
+			"unreadable " + orders["charge"], "unreadable " + orders["charge"],
+		}, told(said.Unreadable))
+		assert.Equal(t, "not everything could be compared: 5 rows cannot be read", said.Error)
+		assert.Contains(t, got.stderr, "1 findings, 1 unresolved\nkakutei: "+said.Error+"\n")
+
+		lines := alone(t, env, "reconcile")
+		assert.Equal(t, 1, lines.code)
+		assert.Equal(t, 7, strings.Count(lines.stdout, "\n"), lines.stdout)
+		assert.Contains(t, lines.stdout, "unreadable order "+orders["lines"]+": gormstore: lines of order "+orders["lines"])
+	})
+}
+
+func told(found []oversight.Finding) (list []string) {
+	for _, f := range found {
+		list = append(list, string(f.Kind)+" "+f.OrderID)
+	}
+	return list
+}
+
+// The provider goes away when it has told of the first page: what was found until then is told, in a whole document.
+func TestAComparisonThatIsCutShortPrintsAWholeDocument(t *testing.T) {
+	env := map[string]string{"KAKUTEI_DATABASE_URL": sqliteFile(t)}
+	calls := 0
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch calls++; {
+		case r.URL.Query().Has("orderId"):
+			fmt.Fprint(w, `{"charges":[`+strayLine+`]}`)
+		case calls == 1:
+			fmt.Fprint(w, `{"charges":[`+strayLine+`],"next":"more"}`)
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	t.Cleanup(provider.Close)
+	env["KAKUTEI_GATEWAY"] = provider.URL
+	got := alone(t, env, "reconcile", "--json")
+	assert.Equal(t, 1, got.code)
+	var said struct {
+		Findings []oversight.Finding
+		Error    string
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &said), got.stdout)
+	assert.Equal(t, []string{"charged_not_paid o1"}, told(said.Findings))
+	assert.Contains(t, said.Error, "status 502")
+	assert.Equal(t, "kakutei: "+said.Error+"\n", got.stderr)
+}
+
+const strayLine = `{"chargeId":"ch_1","orderId":"o1","attempt":1,"gatewayKey":"o1:1","amount":1000,"currency":"JPY",` +
+	`"status":"approved","chargedAt":"2036-11-30T01:02:03Z"}`
 
 func TestNothingIsComparedThatIsForgottenAtExit(t *testing.T) {
 	for name, env := range map[string]map[string]string{

@@ -106,19 +106,19 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 		Lease: c.work.lease, Retention: c.work.retention,
 		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout,
 	}
-	auditing := audit.NewWriter(store, log)
+	auditing := audit.NewWriter(store, log, time.Now)
 	observers := port.Observers{logging.NewObserver(log), auditing}
 	return parts{
 		till: &checkout.Till{
 			Executor: idempotent.New(
 				c.failing.at.work(store, checkout.OpConfirmPayment, log), httpapi.Documents{}, observers, times),
-			Work: store, Gateway: provider, Observer: observers,
+			Work: store, Gateway: provider, Provider: c.gateway.name(), Observer: observers,
 			KeyRetention: c.gateway.keyRetention, Lease: c.work.lease,
 			Books: checkout.Books{Company: c.books.company, Zone: c.books.zone},
 		},
 		ledger:   &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()},
 		desk:     &oversight.Desk{Work: store},
-		compared: c.books.reconciliation(store, provider),
+		compared: c.books.reconciliation(store, provider, c.gateway.name()),
 		auditing: auditing, times: times,
 	}, nil
 }
@@ -153,7 +153,8 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	return &service{
 		server: api.HTTPServer(c.access.listen), listener: listener,
 		background: []func(context.Context){sweeping.run, finishing.run, comparing.run}, last: inner.auditing.Run,
-		store: store, unready: api.Drain, grace: c.work.grace, log: log,
+		dropped: inner.auditing.Drop,
+		store:   store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }
 
@@ -161,6 +162,18 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 type paymentProvider interface {
 	payment.Gateway
 	payment.Statement
+}
+
+// name is what an attempt remembers of whom it was asked: the built-in provider, by where its book is, or one over
+// HTTP, wherever it is.
+func (c *gatewayConfig) name() string {
+	if c.url != simulator {
+		return "gateway"
+	}
+	if c.book == inMemory {
+		return simulator + " with a book in " + inMemory
+	}
+	return simulator
 }
 
 // provider is the one at the URL, or the built-in simulator over a book.

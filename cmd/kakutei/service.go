@@ -18,6 +18,7 @@ type service struct {
 	listener   net.Listener
 	background []func(ctx context.Context) // what runs beside the requests, until ctx ends
 	last       func(ctx context.Context)   // what is told by all that, so it ends after them
+	dropped    func()                      // says what last has not come to, when there is no time for it
 	store      io.Closer                   // needed until the last request has ended
 	unready    func()                      // says from now on that the service is not ready
 	grace      time.Duration
@@ -79,6 +80,7 @@ func (s *service) drain(cut context.Context, others func()) error {
 	case <-limit.Done():
 	}
 	_ = s.server.Close() // the process ends with what it still holds
+	s.dropped()
 	return errCutOff
 }
 

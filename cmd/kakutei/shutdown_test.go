@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kakutei/application/port"
+	"kakutei/infrastructure/audit"
 	"kakutei/infrastructure/memory"
 )
 
@@ -108,6 +110,44 @@ func TestASecondSignalCutsOffAtOnce(t *testing.T) {
 	p.release()
 }
 
+// What cannot be written any more is counted at least.
+func TestAServiceThatIsCutOffSaysHowManyAuditEntriesAreLost(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	said := newOutput()
+	log := slog.New(slog.NewJSONHandler(said, nil))
+	hanging := &hangingStore{UnitOfWork: memory.New(time.Now), reached: make(chan struct{})}
+	auditing := audit.NewWriter(hanging, log, time.Now)
+	ctx, stop := context.WithCancel(t.Context())
+	cut, cutOff := context.WithCancel(t.Context())
+	s := service{
+		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now), grace: soon, log: log,
+		unready: func() {}, last: auditing.Run, dropped: auditing.Drop,
+	}
+	err = s.run(ctx, cut, func() {
+		for range 3 {
+			auditing.Observe(ctx, port.Event{What: port.Mismatch})
+		}
+		<-hanging.reached
+		stop()
+		cutOff()
+	})
+	require.ErrorIs(t, err, errCutOff)
+	assert.Contains(t, said.String(), `"msg":"audit entries were lost: there was no time to write them","entries":3`)
+}
+
+// hangingStore does not come back from a transaction.
+type hangingStore struct {
+	port.UnitOfWork
+	reached chan struct{}
+}
+
+func (s *hangingStore) Do(ctx context.Context, _ port.Wait, _ func(port.Tx) error) error {
+	close(s.reached)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func TestItSaysThatItIsNotReadyBeforeItClosesTheListener(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -115,7 +155,7 @@ func TestItSaysThatItIsNotReadyBeforeItClosesTheListener(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s := service{
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now),
-		grace: soon, log: slog.New(slog.DiscardHandler), last: nothing,
+		grace: soon, log: slog.New(slog.DiscardHandler), last: nothing, dropped: func() {},
 		unready: func() {
 			var c net.Conn
 			if c, dialled = net.Dial("tcp", listener.Addr().String()); dialled == nil {
@@ -152,7 +192,7 @@ func TestAListenerThatFailsEndsTheService(t *testing.T) {
 	s := service{
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now),
 		background: []func(context.Context){func(ctx context.Context) { <-ctx.Done(); close(background) }},
-		grace:      soon, log: slog.New(slog.DiscardHandler), unready: func() {}, last: nothing,
+		grace:      soon, log: slog.New(slog.DiscardHandler), unready: func() {}, last: nothing, dropped: func() {},
 	}
 	err = s.run(t.Context(), t.Context(), func() { _ = listener.Close() })
 	require.ErrorContains(t, err, "the listener failed")
@@ -182,7 +222,7 @@ func TestWhatComesLastEndsAfterAllElse(t *testing.T) {
 				ended = append(ended, "the store is open")
 			}
 		},
-		grace: soon, log: slog.New(slog.DiscardHandler), unready: func() {},
+		grace: soon, log: slog.New(slog.DiscardHandler), unready: func() {}, dropped: func() {},
 	}
 	require.NoError(t, s.run(ctx, t.Context(), stop))
 	assert.Equal(t, []string{"background", "last", "the store is open"}, ended)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,28 +13,36 @@ import (
 	"kakutei/application/port"
 )
 
-// sweeper deletes finished, expired records and old audit entries from time to time. Expired records count as absent anyway, so nothing
-// depends on it but the store's size: an error is logged, and the next round tries again.
+// sweeper deletes finished, expired records and old audit entries from time to time. Expired records count as absent
+// anyway, so nothing depends on it but the store's size: an error is logged, and the next round tries again. Records may
+// be left to kakutei sweep; the audit log has nobody else, and its retention is a promise of its own.
 type sweeper struct {
 	work     port.UnitOfWork
-	interval time.Duration // 0: off
+	interval time.Duration // of the records; 0: off
 	auditFor time.Duration // how long an audit entry is kept
 	log      *slog.Logger
 }
 
 // run sweeps until ctx ends.
 func (s sweeper) run(ctx context.Context) {
-	if s.interval == 0 {
-		return
-	}
 	for {
 		select {
-		case <-time.After(around(s.interval)):
+		case <-time.After(around(s.pause())):
 			s.round(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// auditAlone is how often the audit log is swept when the records are not, or sooner if it is kept for less.
+const auditAlone = time.Hour
+
+func (s sweeper) pause() time.Duration {
+	if s.interval == 0 {
+		return min(auditAlone, s.auditFor)
+	}
+	return s.interval
 }
 
 // around is the interval, give or take a tenth: instances that were started together shall not work together.
@@ -60,10 +69,10 @@ func (s sweeper) sweep(ctx context.Context) (n int, err error) {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	records, err := idempotent.Sweep(ctx, s.work)
-	if err != nil {
-		return records, err
+	records := 0
+	if s.interval > 0 {
+		records, err = idempotent.Sweep(ctx, s.work)
 	}
-	entries, err := oversight.SweepAudit(ctx, s.work, s.auditFor)
-	return records + entries, err
+	entries, auditErr := oversight.SweepAudit(ctx, s.work, s.auditFor)
+	return records + entries, errors.Join(err, auditErr)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
+	"kakutei/domain/idempotency"
 	"kakutei/infrastructure/memory"
 	"kakutei/infrastructure/storetest"
 )
@@ -72,7 +73,7 @@ func TestTheSweeperDeletesWhatIsOlderThanTheAuditRetentionAlone(t *testing.T) {
 	clock.Pass(time.Hour)
 	audited(3)
 	clock.Pass(time.Hour)
-	s := sweeper{work: work, auditFor: 90 * time.Minute}
+	s := sweeper{work: work, interval: time.Minute, auditFor: 90 * time.Minute}
 	n, err := s.sweep(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 1500, n)
@@ -86,8 +87,55 @@ func TestTheSweeperDeletesWhatIsOlderThanTheAuditRetentionAlone(t *testing.T) {
 	assert.Equal(t, 3, n)
 }
 
-func TestASweeperThatIsOffNeverSweeps(t *testing.T) {
-	sweeper{}.run(t.Context()) // it returns, and has no store to sweep
+// What is off is the records' sweeping: nobody else keeps the audit log from growing.
+func TestASweeperThatIsOffLeavesTheRecordsAndSweepsTheAuditLog(t *testing.T) {
+	clock := storetest.NewClock()
+	work := memory.New(clock.Now)
+	scope := idempotency.Scope{Operation: "ConfirmPayment", Actor: "alice", Key: "k"}
+	require.NoError(t, work.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		held, err := tx.Records().Reserve(t.Context(), idempotency.Reservation{Scope: scope, Token: "t"}, time.Minute)
+		if err != nil {
+			return err
+		}
+		done := held.Completed(idempotency.Outcome{Document: []byte("{}")}, tx.Now(), time.Minute)
+		entry := port.AuditEntry{EventID: "e", At: tx.Now(), Kind: port.AuditTakeover}
+		return errors.Join(tx.Records().Replace(t.Context(), held, done), tx.Audit().Append(t.Context(), []port.AuditEntry{entry}))
+	}))
+	clock.Pass(time.Hour)
+	swept := func(s sweeper) int {
+		n, err := s.sweep(t.Context())
+		require.NoError(t, err)
+		return n
+	}
+	assert.Equal(t, 1, swept(sweeper{work: work, auditFor: time.Minute}))
+	_, err := storetest.RecordIn(t.Context(), work, scope)
+	require.NoError(t, err)
+	assert.Equal(t, 1, swept(sweeper{work: work, auditFor: time.Minute, interval: time.Minute}))
+}
+
+func TestTheAuditLogsSweepingIsDueWhetherOrNotTheRecordsAre(t *testing.T) {
+	for _, c := range []struct{ interval, auditFor, want time.Duration }{
+		{time.Minute, 8760 * time.Hour, time.Minute},
+		{2 * time.Hour, time.Second, 2 * time.Hour},
+		{0, 8760 * time.Hour, time.Hour},
+		{0, time.Minute, time.Minute},
+	} {
+		assert.Equal(t, c.want, sweeper{interval: c.interval, auditFor: c.auditFor}.pause(), "%+v", c)
+	}
+}
+
+// An error of the one keeps the other from nothing.
+func TestRecordsThatCannotBeSweptDoNotKeepTheAuditLog(t *testing.T) {
+	clock := storetest.NewClock()
+	work := memory.New(clock.Now)
+	require.NoError(t, work.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		return tx.Audit().Append(t.Context(), []port.AuditEntry{{EventID: "e", At: tx.Now(), Kind: port.AuditTakeover}})
+	}))
+	clock.Pass(time.Hour)
+	failing := &stumbling{UnitOfWork: work, rounds: make(chan int, 9), round: 1}
+	n, err := sweeper{work: failing, interval: time.Minute, auditFor: time.Minute}.sweep(t.Context())
+	require.ErrorIs(t, err, port.ErrUnavailable)
+	assert.Equal(t, 1, n)
 }
 
 func TestThePauseIsTheIntervalGiveOrTakeATenth(t *testing.T) {

@@ -147,7 +147,7 @@ func resolveCommand() command {
 				}
 				view, err := inner.resolve(ctx, said)
 				if err != nil {
-					return err
+					return asOptions(err)
 				}
 				return printAnswer(p, view)
 			})
@@ -169,7 +169,7 @@ func printAnswer(p program, view any) error {
 func asOptions(err error) error {
 	options := map[string]string{"outcome": "--outcome", "chargeId": "--charge-id", "note": "--note"}
 	f, isFault := fault.From(err)
-	if !isFault {
+	if !isFault || len(f.Violations()) == 0 {
 		return err
 	}
 	var all []string

@@ -173,36 +173,103 @@ func TestResolveBelievesTheProvidersListMoreThanAnOperator(t *testing.T) {
 	})
 }
 
-// Neither "paid" nor "declined" would be true of it, and the money may have been taken.
-func TestAPaymentWhoseOrderAHandHasCancelledStaysUnresolved(t *testing.T) {
+// "Paid" would not be true of it; "not charged" ends it as it stands.
+func TestAPaymentWhoseOrderAHandHasCancelledIsEndedByAPersonAsTheOrderStands(t *testing.T) {
 	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
 		env, r, order := leaving(t, url, "pm_down")
-		listed := alone(t, env, "stuck", "--json").stdout
 		by(`UPDATE orders SET status = 'CANCELLED' WHERE id = '` + strings.TrimPrefix(order, "/api/orders/") + `'`)
-		for _, word := range [][]string{
-			naming("resolve", "--outcome", "charged", "--charge-id", "ch_seen", "--note", "n"),
-			naming("resolve", "--outcome", "not_charged", "--note", "n"),
-		} {
-			refused(t, alone(t, env, word...), "outcome_unknown")
-		}
-		assert.Contains(t, r.get(order).body, `"status":"CANCELLED"`)
+		listed := alone(t, env, "stuck", "--json").stdout
+		refused(t, alone(t, env, naming("resolve", "--outcome", "charged", "--charge-id", "ch_seen", "--note", "n")...),
+			"--outcome the order was CANCELLED by hand")
+		assert.Equal(t, listed, alone(t, env, "stuck", "--json").stdout, "nothing has changed")
 		assert.NotContains(t, r.operators("/api/audit"), `"resolved"`)
-		now := alone(t, env, "stuck", "--json").stdout
-		assert.Contains(t, now, `"idempotencyKey":"pay-1"`)
-		assert.NotEqual(t, listed, now, "each word was an execution")
+
+		got := alone(t, env, naming("resolve", "--outcome", "not_charged", "--note", "n")...)
+		require.Equal(t, 0, got.code, got.stderr)
+		assert.Contains(t, got.stdout, `"code":"invalid_state"`)
+		assert.Contains(t, r.get(order).body, `"status":"CANCELLED"`)
+		replay := r.post(order+"/confirm-payment", "pay-1", paidBy("pm_down"))
+		assert.Equal(t, http.StatusConflict, replay.status)
+		assert.True(t, replay.replayed)
+		assert.JSONEq(t, `{"records":[]}`, alone(t, env, "stuck", "--json").stdout)
+		r.stop()
+	})
+}
+
+func TestACommandsWordAboutAnotherOrdersChargeIsRefusedByName(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, _ func(string)) {
+		env, r, first := leaving(t, url, "pm_down")
+		second := r.unanswered("2", "pm_down")
+		require.Equal(t, 0, alone(t, env, naming("resolve", "--outcome", "charged", "--charge-id", "ch_1", "--note", "n")...).code)
+		said := func(chargeID string) called {
+			return alone(t, env, "resolve", "--operation", "ConfirmPayment", "--actor", "alice", "--key", "pay-2",
+				"--outcome", "charged", "--charge-id", chargeID, "--note", "n")
+		}
+		refused(t, said("ch_1"), "--charge-id another order is paid by this charge")
+		assert.Contains(t, r.get(second).body, `"status":"PAYMENT_PENDING"`)
+		assert.Equal(t, 0, said("ch_2").code)
+		for _, order := range []string{first, second} {
+			assert.Contains(t, r.get(order).body, `"status":"PAID"`)
+		}
 		r.stop()
 	})
 }
 
 // The provider is the one of the settings: the same variables as the service's.
 func TestResolveAsksTheConfiguredProvider(t *testing.T) {
-	env, r, _ := leaving(t, sqliteFile(t), "pm_down")
-	r.stop()
-	env["KAKUTEI_GATEWAY"] = "http://" + freePort(t)
-	refused(t, alone(t, env, naming("resolve", "--outcome", "not_charged", "--note", "n")...), "unavailable")
 	provider := simulating(t, nil, "--book", "memory:")
-	got := alone(t, env, naming("resolve", "--outcome", "not_charged", "--note", "n", "--gateway", provider.base)...)
+	env := map[string]string{
+		"KAKUTEI_DATABASE_URL": sqliteFile(t), "KAKUTEI_RECOVERY_INTERVAL": "0", "KAKUTEI_GATEWAY": provider.base + "/",
+	}
+	r := serving(t, env)
+	r.unanswered("2", "pm_down")
+	r.unanswered("1", "pm_down")
+	r.stop()
+	delete(env, "KAKUTEI_GATEWAY")
+	got := alone(t, env, "resolve", "--operation", "ConfirmPayment", "--actor", "alice", "--key", "pay-2",
+		"--outcome", "not_charged", "--note", "n", "--gateway", provider.base)
 	assert.Equal(t, 0, got.code, got.stderr)
+	provider.stop()
+	env["KAKUTEI_GATEWAY"] = provider.base
+	refused(t, alone(t, env, naming("resolve", "--outcome", "not_charged", "--note", "n")...), "unavailable")
+}
+
+// In a shell without the service's KAKUTEI_GATEWAY the simulator would be asked, whose empty book says that nothing was
+// charged. What an attempt was asked of is in the store, and nobody else is believed about it.
+func TestAProviderThatAnAttemptWasNotAskedOfIsNotBelievedAboutIt(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, _ func(string)) {
+		provider := simulating(t, nil, "--book", "memory:")
+		right := map[string]string{"KAKUTEI_DATABASE_URL": url, "KAKUTEI_RECOVERY_INTERVAL": "0", "KAKUTEI_GATEWAY": provider.base}
+		wrong := map[string]string{"KAKUTEI_DATABASE_URL": url}
+		r := serving(t, right)
+		order := r.unanswered("1", "pm_lost_answer") // the money is taken
+		r.stop()
+
+		refused(t, alone(t, wrong, naming("resolve", "--outcome", "not_charged", "--note", "n")...),
+			"unavailable: .* was asked of gateway, this is simulator")
+		wrong["KAKUTEI_SIMULATOR_BOOK"] = "memory:"
+		refused(t, alone(t, wrong, naming("resolve", "--outcome", "not_charged", "--note", "n")...), "KAKUTEI_SIMULATOR_BOOK")
+		delete(wrong, "KAKUTEI_SIMULATOR_BOOK")
+		refused(t, alone(t, right, naming("resolve", "--outcome", "not_charged", "--note", "n")...), "charge_found")
+
+		wrong["KAKUTEI_RECOVERY_INTERVAL"] = "20ms" // a service that was started so charges nobody anew
+		strange := serving(t, wrong)
+		strange.stderr.await(t, `not recovered yet.*is another provider's.*was asked of gateway`)
+		again := strange.post(order+"/confirm-payment", "pay-1", paidBy("pm_lost_answer"))
+		assert.Equal(t, http.StatusServiceUnavailable, again.status, again.body)
+		assert.Contains(t, strange.get(order).body, `"status":"PAYMENT_PENDING"`)
+		strange.stop()
+
+		r = serving(t, right)
+		assert.Equal(t, http.StatusOK, r.post(order+"/confirm-payment", "pay-1", paidBy("pm_lost_answer")).status)
+		r.stop()
+		assert.Equal(t, called{code: 0, stderr: alone(t, right, "reconcile").stderr}, alone(t, right, "reconcile"))
+		compared := alone(t, wrong, "reconcile")
+		assert.Equal(t, 1, compared.code, "it is neither a clean bill nor a finding")
+		assert.Empty(t, compared.stdout)
+		assert.Regexp(t, `not everything could be compared: 1 payments were asked of gateway`+
+			`, and KAKUTEI_GATEWAY is simulator\n\z`, compared.stderr)
+	})
 }
 
 func TestNeitherReleaseNorResolveTouchesARecordWhoseHolderIsAlive(t *testing.T) {

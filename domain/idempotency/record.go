@@ -140,7 +140,9 @@ func (r Record) TakenBy(n Reservation, now time.Time, lease time.Duration) Recor
 }
 
 // Renewed is the record of a holder who goes on after a doubt: storing it waits for whatever commit of his own is still
-// under way, and fails if that was the outcome.
+// under way, and fails if that was the outcome. It keeps the token, by which he knows his record again should this
+// commit get no answer either. So a token that still stands does not tell that a lease that was over still is: who takes
+// a record because its lease is over looks again once he has locked it (Repository.Lock).
 func (r Record) Renewed(now time.Time, lease time.Duration) Record {
 	r.LeaseEnds = now.Add(lease)
 	return r

@@ -19,6 +19,11 @@ type Repository interface {
 	// Find reads a record, an expired one too. Error: ErrNotFound.
 	Find(ctx context.Context, s Scope) (Record, error)
 
+	// Lock reads a record, an expired one too, and keeps others from changing it until the transaction ends. Who also
+	// locks an aggregate locks that first. Errors: ErrNotFound; ErrInProgress when another transaction holds the record
+	// for longer than this one waits.
+	Lock(ctx context.Context, s Scope) (Record, error)
+
 	// Unresolved lists records in progress whose lease is over, oldest first, limit at most. due leaves out those that
 	// the recovery leaves alone for now, and begins with the one that has been due the longest: so that no number of
 	// hopeless records keeps the others from their turn. Candidates only: Replace decides.

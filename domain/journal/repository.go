@@ -12,6 +12,7 @@ type Repository interface {
 	// Find reads an entry. Error: ErrNotFound.
 	Find(ctx context.Context, id ID) (Entry, error)
 
-	// FindByKeys reads the entries that are booked under the posting keys, in any order.
+	// FindByKeys reads the entries that are booked under the posting keys, in any order. Error: Unreadable, beside
+	// those that can be read.
 	FindByKeys(ctx context.Context, keys []PostingKey) ([]Entry, error)
 }

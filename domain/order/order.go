@@ -27,6 +27,8 @@ var (
 	// ErrOtherAttempt says that a provider's answer is for an attempt that does not run any more: an accident, never an
 	// outcome, and no client's business.
 	ErrOtherAttempt = errors.New("order: this attempt does not run any more")
+	// ErrChargeTaken says that another order is PAID by this charge: one charge pays one order.
+	ErrChargeTaken = errors.New("order: another order is paid by this charge")
 )
 
 // ID names an order: a UUID in its canonical lower-case text.
@@ -82,6 +84,11 @@ func Rehydrate(s State) *Order {
 	return &Order{s}
 }
 
+// Pays tells whether the request under this key, over this money, is the one that runs the order's attempt.
+func (s State) Pays(key string, m money.Money) bool {
+	return s.Status == PaymentPending && s.PayingKey == key && s.Attempt.Money == m
+}
+
 // State is the one way out.
 func (o *Order) State() State {
 	s := o.s
@@ -94,6 +101,8 @@ type PaymentRequest struct {
 	Key    string // the request's idempotency key
 	Money  money.Money
 	Method string
+	// Provider is whom a new attempt is asked of.
+	Provider string
 }
 
 // BeginPayment marks the order as being paid by the request and returns the attempt to charge. The request that runs
@@ -102,7 +111,7 @@ type PaymentRequest struct {
 // Errors: ErrPaymentInProgress, ErrInvalidState, ErrAmountMismatch.
 func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.Attempt, due bool, err error) {
 	if o.s.Status == PaymentPending {
-		if o.s.PayingKey != r.Key || o.s.Attempt.Money != r.Money {
+		if !o.s.Pays(r.Key, r.Money) {
 			return payment.Attempt{}, false, ErrPaymentInProgress
 		}
 		return o.s.Attempt, true, nil
@@ -122,7 +131,7 @@ func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.A
 	o.s.PayingKey = r.Key
 	o.s.Attempt = payment.Attempt{
 		OrderID: string(o.s.ID), Number: o.s.Attempt.Number + 1, Money: r.Money, Method: r.Method, BegunAt: now,
-		WrittenOff: o.s.Attempt.WrittenOff,
+		WrittenOff: o.s.Attempt.WrittenOff, Provider: r.Provider,
 	}
 	return o.s.Attempt, true, nil
 }

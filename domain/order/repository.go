@@ -27,15 +27,17 @@ type Repository interface {
 	Add(ctx context.Context, o *Order) error
 
 	// Save stores what the verbs changed on an order that this transaction has locked. An order whose stored version is
-	// another one is not overwritten: the transaction fails and starts anew.
+	// another one is not overwritten: the transaction fails and starts anew. Error, at the latest from the commit:
+	// ErrChargeTaken when another order has its charge.
 	Save(ctx context.Context, o *Order) error
 
 	// FindAll reads those of the orders that there are, whoever's, in any order, and locks nothing. It is for comparing,
-	// never for a customer.
+	// never for a customer. Error: Unreadable, beside those that can be read.
 	FindAll(ctx context.Context, ids []ID) ([]*Order, error)
 
 	// PaidAfter lists PAID orders behind a mark, whoever's, in the order of their marks, limit at most. Orders whose
-	// payment is committed while somebody pages through may come to stand before his mark.
+	// payment is committed while somebody pages through may come to stand before his mark. Error: Unreadable, beside
+	// those of the page that can be read.
 	PaidAfter(ctx context.Context, m Mark, limit int) ([]*Order, error)
 }
 

@@ -23,6 +23,9 @@ type Attempt struct {
 	// WrittenOff is the order's last attempt that a person's word has ended, 0 if none was. The charge of such an attempt
 	// may still have been on its way to the provider: whoever comes after it looks for it first.
 	WrittenOff int
+	// Provider names whom the attempt is asked of: nobody else can tell what became of it, and whoever else were asked
+	// for its money would charge it anew. Empty where nobody wrote it down.
+	Provider string
 }
 
 // GatewayKey names the charge to the provider. It follows from order and attempt, not from the request's key: two tabs
@@ -33,6 +36,19 @@ func (a Attempt) GatewayKey() string { return a.OrderID + ":" + strconv.Itoa(a.N
 // then be a new charge: such an attempt is looked up, never sent again.
 func (a Attempt) ForgottenAt(now time.Time, retention time.Duration) bool {
 	return now.Sub(a.BegunAt) >= retention
+}
+
+// IsOf tells whether the provider of this name can be asked for the attempt, or about it.
+func (a Attempt) IsOf(provider string) bool {
+	return a.Provider == "" || provider == "" || a.Provider == provider
+}
+
+// AskedOf is IsOf as an error: ErrOtherProvider.
+func (a Attempt) AskedOf(provider string) error {
+	if a.IsOf(provider) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s was asked of %s, this is %s", ErrOtherProvider, a.GatewayKey(), a.Provider, provider)
 }
 
 // Answer is a definite answer of the provider: Charge or Decline. Whatever else comes back is unknown, an error.
@@ -65,6 +81,11 @@ var (
 	// ErrChargeFound says that a charge which is said not to have happened stands in the provider's list.
 	ErrChargeFound = fault.New("charge_found", fault.AfterFix,
 		"the provider's list shows the charge; resolve it as charged, or refund it first")
+	// ErrOtherProvider says that a provider would be asked about an attempt that was asked of another one. It would know
+	// nothing of it, which proves nothing, and charge it anew.
+	ErrOtherProvider = errors.New("payment: the attempt is another provider's")
+	// ErrUnreadable says that a line of the provider's list cannot be what it should.
+	ErrUnreadable = errors.New("payment: a line of the provider's list cannot be read")
 	// ErrNotListed says that the provider's list holds no line of this attempt, which proves nothing.
 	ErrNotListed = errors.New("payment: the provider's list does not show this attempt")
 )
@@ -87,6 +108,9 @@ type Booking struct {
 	Attempt    int
 	GatewayKey string
 	Answer     Answer
+	// Unreadable is why nobody can tell what this line of a Statement says: nil, or ErrUnreadable. Then it has no answer,
+	// and whatever else it has is a hint for people.
+	Unreadable error
 }
 
 // FindIn is the answer that the provider's list gives to this attempt: the line under its gateway key. If that is no
@@ -140,6 +164,6 @@ type Gateway interface {
 type Statement interface {
 	// Charges is a page of what was booked at or after a time, in the order of booking, limit lines at most. after is the
 	// next of the page before, empty for the first; next is empty on the last. Whoever follows it to the end has met each
-	// line that stood at that moment once.
+	// line that stood at that moment once. A line that cannot be read is in its place, Unreadable.
 	Charges(ctx context.Context, since time.Time, after string, limit int) (page []Booking, next string, err error)
 }

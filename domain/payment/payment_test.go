@@ -164,3 +164,24 @@ func TestADeclineIsARefusalThatNamesItsReason(t *testing.T) {
 	assert.Empty(t, payment.ErrDeclined.Members(), "the declared fault stays as it is")
 	assert.NotContains(t, f.Detail(), "for the log")
 }
+
+// Whoever is not the one that was asked would charge anew, and his silence proves nothing.
+func TestAnAttemptIsOfTheProviderThatItWasAskedOf(t *testing.T) {
+	for _, c := range []struct {
+		asked, here string
+		is          bool
+	}{
+		{"https://psp.example", "https://psp.example", true},
+		{"https://psp.example", "simulator", false},
+		{"", "simulator", true}, // from before it was written down
+		{"simulator", "", true}, // nobody says who is here
+	} {
+		a := payment.Attempt{OrderID: "o", Number: 1, Provider: c.asked}
+		assert.Equal(t, c.is, a.IsOf(c.here), "%+v", c)
+		if c.is {
+			require.NoError(t, a.AskedOf(c.here))
+			continue
+		}
+		require.ErrorIs(t, a.AskedOf(c.here), payment.ErrOtherProvider)
+	}
+}

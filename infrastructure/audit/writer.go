@@ -28,18 +28,26 @@ const (
 
 // Writer is the observer that writes the audit log.
 type Writer struct {
-	work port.UnitOfWork
-	log  *slog.Logger
+	work  port.UnitOfWork
+	log   *slog.Logger
+	clock func() time.Time
 
 	mu      sync.Mutex
-	waiting []port.AuditEntry
+	waiting []observed
 	lost    int
 	woken   chan struct{}
 }
 
-// NewWriter makes a writer. It writes while Run runs.
-func NewWriter(w port.UnitOfWork, log *slog.Logger) *Writer {
-	return &Writer{work: w, log: log, woken: make(chan struct{}, 1)}
+// observed is an entry that waits, and when it was observed by the writer's clock.
+type observed struct {
+	port.AuditEntry
+	at time.Time
+}
+
+// NewWriter makes a writer. It writes while Run runs. Its clock tells how long ago something was observed, never what
+// time it was: that is the store's to say.
+func NewWriter(w port.UnitOfWork, log *slog.Logger, clock func() time.Time) *Writer {
+	return &Writer{work: w, log: log, clock: clock, woken: make(chan struct{}, 1)}
 }
 
 // kinds are the happenings that are audited.
@@ -64,7 +72,7 @@ func (w *Writer) Observe(_ context.Context, e port.Event) {
 		w.lost++
 		return
 	}
-	w.waiting = append(w.waiting, entry)
+	w.waiting = append(w.waiting, observed{entry, w.clock()})
 	select {
 	case w.woken <- struct{}{}:
 	default: // it knows
@@ -136,6 +144,15 @@ func (w *Writer) finish(ctx context.Context) {
 	}
 }
 
+// Drop is the end of a writer that is given no time: it logs how many entries are lost with it, at the most.
+func (w *Writer) Drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if lost := len(w.waiting) + w.lost; lost > 0 {
+		w.log.Error("audit entries were lost: there was no time to write them", "entries", lost)
+	}
+}
+
 // writeAll tells whether nothing is waiting any more.
 func (w *Writer) writeAll(ctx context.Context) bool {
 	for {
@@ -153,32 +170,34 @@ func (w *Writer) writeAll(ctx context.Context) bool {
 }
 
 // write never panics: what goes wrong with the audit log must not end the service.
-func (w *Writer) write(ctx context.Context, entries []port.AuditEntry) (err error) {
+func (w *Writer) write(ctx context.Context, waiting []observed) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
 	return w.work.Do(ctx, port.Fully, func(tx port.Tx) error {
-		at := tx.Now()
-		for i := range entries {
-			entries[i].At = at
+		now, here := tx.Now(), w.clock()
+		entries := make([]port.AuditEntry, len(waiting))
+		for i, o := range waiting {
+			entries[i] = o.AuditEntry
+			entries[i].At = now.Add(-max(0, here.Sub(o.at))).Truncate(time.Microsecond)
 		}
 		return tx.Audit().Append(ctx, entries)
 	})
 }
 
 // next are the oldest entries, which stay until they are written.
-func (w *Writer) next() []port.AuditEntry {
+func (w *Writer) next() []observed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]port.AuditEntry(nil), w.waiting[:min(batch, len(w.waiting))]...)
+	return append([]observed(nil), w.waiting[:min(batch, len(w.waiting))]...)
 }
 
 func (w *Writer) written(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = append([]port.AuditEntry(nil), w.waiting[n:]...)
+	w.waiting = append([]observed(nil), w.waiting[n:]...)
 }
 
 func (w *Writer) reportLost() {

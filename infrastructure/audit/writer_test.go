@@ -31,10 +31,13 @@ type office struct {
 }
 
 // hired is a writer that does not write yet.
-func hired(work port.UnitOfWork) *office {
+func hired(work port.UnitOfWork) *office { return hiredAt(work, time.Now) }
+
+// hiredAt has a clock of the test's own.
+func hiredAt(work port.UnitOfWork, clock func() time.Time) *office {
 	log := &logText{changed: make(chan struct{})}
 	return &office{
-		Writer: audit.NewWriter(work, slog.New(slog.NewJSONHandler(log, nil))), log: log, ended: make(chan struct{}),
+		Writer: audit.NewWriter(work, slog.New(slog.NewJSONHandler(log, nil)), clock), log: log, ended: make(chan struct{}),
 	}
 }
 
@@ -151,7 +154,7 @@ func TestWhatIsAuditedIsWrittenWithItsScopeAndTheStoresTime(t *testing.T) {
 	for what, kind := range kinds {
 		clock := storetest.NewClock()
 		work := memory.New(clock.Now)
-		o := hired(work).open(t)
+		o := hiredAt(work, clock.Now).open(t)
 		told := happening(what, 0)
 		told.Detail = "in the event's own words"
 		o.observe(t, happening(what, 0), told)
@@ -165,6 +168,38 @@ func TestWhatIsAuditedIsWrittenWithItsScopeAndTheStoresTime(t *testing.T) {
 		}
 		assert.Equal(t, "in the event's own words", entries[1].Detail)
 	}
+}
+
+// A log that could not be written for an hour tells of each event when it was.
+func TestAnEntryHasTheTimeOfItsEventHoweverLateItIsWritten(t *testing.T) {
+	onEachStore(t, func(t *testing.T, work port.UnitOfWork) {
+		clock := storetest.NewClock() // this process's, years from the store's
+		o := hiredAt(work, clock.Now)
+		o.observe(t, happening(port.Takeover, 0))
+		clock.Pass(time.Hour)
+		o.observe(t, happening(port.Takeover, 1))
+		clock.Pass(time.Minute)
+		o.Run(over(t))
+		var now time.Time
+		require.NoError(t, work.Read(t.Context(), func(tx port.Tx) error { now = tx.Now(); return nil }))
+		entries := written(t, work)
+		assertKeys(t, entries, 2)
+		assert.Equal(t, time.Hour, entries[1].At.Sub(entries[0].At))
+		assert.WithinDuration(t, now.Add(-time.Minute), entries[1].At, 20*time.Second, "by the store's time")
+		assert.Equal(t, entries[0].At, entries[0].At.Truncate(time.Microsecond))
+	})
+}
+
+// A clock that was set back must not date anything into the future.
+func TestAnEntryIsNeverLaterThanItsWriting(t *testing.T) {
+	store, here := storetest.NewClock(), storetest.NewClock()
+	work := memory.New(store.Now)
+	o := hiredAt(work, here.Now)
+	here.Pass(time.Hour)
+	o.observe(t, happening(port.Takeover, 0))
+	here.Pass(-time.Hour)
+	o.Run(over(t))
+	assert.Equal(t, store.Now(), written(t, work)[0].At)
 }
 
 func assertKeysOf(t *testing.T, entries []port.AuditEntry, keys ...idempotency.Key) {

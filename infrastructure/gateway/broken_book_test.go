@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kakutei/domain/payment"
 	"kakutei/infrastructure/gateway"
 )
 
@@ -89,9 +90,13 @@ func TestABookThatFailsIsAnUnknownOutcome(t *testing.T) {
 			require.Error(t, err)
 			assert.Nil(t, answer)
 			_, err = s.Lookup(t.Context(), a.OrderID)
-			require.Error(t, err)
-			_, _, err = s.Charges(t.Context(), noon, "", 1)
-			require.Error(t, err)
+			require.ErrorIs(t, err, payment.ErrUnreadable)
+			page, _, err := s.Charges(t.Context(), noon, "", 1)
+			require.NoError(t, err, "it keeps no other line from being listed")
+			require.Len(t, page, 1)
+			require.ErrorIs(t, page[0].Unreadable, payment.ErrUnreadable)
+			assert.Nil(t, page[0].Answer)
+			assert.Equal(t, a.GatewayKey(), page[0].GatewayKey)
 		}
 	})
 }

@@ -70,6 +70,34 @@ func TestPagesThatCanBeRead(t *testing.T) {
 	}
 }
 
+// One line that cannot be read keeps no other from being compared.
+func TestALineOfAPageThatCannotBeReadIsMarkedAndTheOthersAreRead(t *testing.T) {
+	for name, c := range map[string]struct{ line, orderID, gatewayKey string }{
+		"that stands there twice": {takenLine, "o1", taken.GatewayKey},
+		"that is not whole":       {strings.Replace(takenLine, "chargeId", "id", 1), "o1", taken.GatewayKey},
+		"without an order":        {strings.Replace(takenLine, "orderId", "order", 1), "", taken.GatewayKey},
+		"of a broken order":       {strings.Replace(takenLine, `"o1"`, `"o\u0000"`, 1), "", taken.GatewayKey},
+		"with the token in it":    {strings.Replace(takenLine, "JPY", token, 1), "o1", taken.GatewayKey},
+		"that is no object":       {"[]", "", ""},
+	} {
+		lines := []string{declinedLine, c.line}
+		if strings.HasPrefix(name, "that stands") {
+			lines[0] = takenLine
+		}
+		p := startProvider(t, answering(200, pageOf(`"c"`, lines...)))
+		page, next, err := adapterFor(t, p.url, patience).Charges(t.Context(), lastDay, "before", 2)
+		require.NoError(t, err, name)
+		assert.Equal(t, "c", next, name)
+		require.Len(t, page, 2, name)
+		require.NoError(t, page[0].Unreadable, name)
+		assert.NotNil(t, page[0].Answer, name)
+		bad := page[1]
+		require.ErrorIs(t, bad.Unreadable, payment.ErrUnreadable, name)
+		assert.NotContains(t, bad.Unreadable.Error(), token, name)
+		assert.Equal(t, payment.Booking{OrderID: c.orderID, GatewayKey: c.gatewayKey, Unreadable: bad.Unreadable}, bad, name)
+	}
+}
+
 func TestPagesThatProveNothing(t *testing.T) {
 	third := strings.ReplaceAll(declinedLine, "o1", "o2")
 	for name, c := range map[string]struct {
@@ -88,11 +116,7 @@ func TestPagesThatProveNothing(t *testing.T) {
 		"a next behind nothing":      {200, pageOf(`"c"`)},
 		"a next that is very long":   {200, pageOf(`"`+strings.Repeat("c", 4097)+`"`, takenLine)},
 		"more lines than asked for":  {200, pageOf("null", takenLine, declinedLine, third)},
-		"a line twice":               {200, pageOf("null", takenLine, takenLine)},
-		"a line that is not whole":   {200, pageOf("null", declinedLine, strings.Replace(takenLine, "chargeId", "id", 1))},
-		"a line without an order":    {200, pageOf("null", strings.Replace(takenLine, "orderId", "order", 1))},
 		"longer than four mebibytes": {200, pageOf("null", takenLine) + strings.Repeat(" ", 4<<20)},
-		"the token, sent back":       {200, pageOf("null", strings.Replace(takenLine, "JPY", token, 1))},
 	} {
 		p := startProvider(t, answering(c.status, c.body))
 		page, next, err := adapterFor(t, p.url, patience).Charges(t.Context(), lastDay, "before", 2)

@@ -49,9 +49,11 @@ func readList(status int, body []byte, orderID string) ([]payment.Booking, error
 	if r.has("next") {
 		r.fail("next", "says that the list goes on")
 	}
-	bookings, err := readLines(lines, func(line *reading) { line.is("orderId", orderID) })
-	if err != nil {
-		return nil, err
+	bookings := readLines(lines, func(line *reading) { line.is("orderId", orderID) })
+	for _, b := range bookings {
+		if b.Unreadable != nil {
+			return nil, b.Unreadable
+		}
 	}
 	return bookings, r.err
 }
@@ -81,27 +83,30 @@ func readPage(status int, body []byte, after string, limit int) (page []payment.
 	if r.err != nil {
 		return nil, "", r.err
 	}
-	page, err = readLines(lines, func(*reading) {})
-	return page, next, err
+	return readLines(lines, func(*reading) {}), next, nil
 }
 
-// readLines reads lines that also pass a check, of each gateway key one.
-func readLines(lines []json.RawMessage, check func(*reading)) ([]payment.Booking, error) {
+// readLines reads lines that also pass a check, of each gateway key one. What is wrong with one is no other's fault.
+func readLines(lines []json.RawMessage, check func(*reading)) []payment.Booking {
 	bookings := make([]payment.Booking, len(lines))
 	known := map[string]bool{}
 	for i, text := range lines {
 		line := read(text)
 		check(line)
-		bookings[i] = line.booking()
-		if key := bookings[i].GatewayKey; known[key] {
+		b := line.booking()
+		if known[b.GatewayKey] {
 			line.fail("gatewayKey", "stands in two lines")
 		}
-		known[bookings[i].GatewayKey] = true
+		known[b.GatewayKey] = true
 		if line.err != nil {
-			return nil, fmt.Errorf("line %d: %w", i, line.err)
+			b = payment.Booking{
+				OrderID: line.hint("orderId"), GatewayKey: line.hint("gatewayKey"),
+				Unreadable: fmt.Errorf("%w: line %d: %w", payment.ErrUnreadable, i, line.err),
+			}
 		}
+		bookings[i] = b
 	}
-	return bookings, nil
+	return bookings
 }
 
 // reading is a JSON object being read: members by their exact names, null counting as absent. After the first error
@@ -176,6 +181,15 @@ func (r *reading) textUpTo(name string, most int) string {
 		r.fail(name, "is empty, too long or unreadable")
 	}
 	return text
+}
+
+// hint is the text if there is one, whatever else is wrong.
+func (r *reading) hint(name string) string {
+	alone := reading{members: r.members}
+	if text := alone.text(name); alone.err == nil {
+		return text
+	}
+	return ""
 }
 
 func (r *reading) anyText(name string) string {

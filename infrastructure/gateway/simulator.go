@@ -82,7 +82,13 @@ func (s *Simulator) Lookup(ctx context.Context, orderID string) ([]payment.Booki
 	if err != nil {
 		return nil, fmt.Errorf("gateway: looking up order %s: %w", orderID, err)
 	}
-	return bookingsOf(lines)
+	bookings := bookingsOf(lines)
+	for _, b := range bookings {
+		if b.Unreadable != nil {
+			return nil, b.Unreadable
+		}
+	}
+	return bookings, nil
 }
 
 // Charges implements payment.Statement. Error: ErrCursor.
@@ -93,20 +99,21 @@ func (s *Simulator) Charges(
 	if err != nil {
 		return nil, "", fmt.Errorf("gateway: listing charges: %w", err)
 	}
-	page, err = bookingsOf(lines)
-	return page, next, err
+	return bookingsOf(lines), next, nil
 }
 
-func bookingsOf(lines []Line) ([]payment.Booking, error) {
+func bookingsOf(lines []Line) []payment.Booking {
 	bookings := make([]payment.Booking, len(lines))
 	for i, l := range lines {
-		answer, err := l.answer()
-		if err != nil {
-			return nil, err
+		b := payment.Booking{OrderID: l.OrderID, Attempt: l.Attempt, GatewayKey: l.GatewayKey}
+		if answer, err := l.answer(); err != nil {
+			b.Unreadable = fmt.Errorf("%w: %w", payment.ErrUnreadable, err)
+		} else {
+			b.Answer = answer
 		}
-		bookings[i] = payment.Booking{OrderID: l.OrderID, Attempt: l.Attempt, GatewayKey: l.GatewayKey, Answer: answer}
+		bookings[i] = b
 	}
-	return bookings, nil
+	return bookings
 }
 
 // lineOf is what the request comes to when nothing hinders it.

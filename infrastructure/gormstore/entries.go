@@ -102,11 +102,22 @@ func (r entries) FindByKeys(ctx context.Context, keys []journal.PostingKey) (fou
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	var bad journal.Unreadable
 	err = r.ask(ctx, r.find("posting_key IN ?", keys), func(answer row) error {
-		e, err := standing(answer)
-		found = append(found, e)
-		return err
+		e, err := scanEntry(answer)
+		switch {
+		case errors.Is(err, errUnreadable):
+			bad = append(bad, journal.UnreadableEntry{PostingKey: e.PostingKey, Why: err})
+		case err != nil:
+			return err
+		default:
+			found = append(found, e)
+		}
+		return nil
 	})
+	if err == nil && len(bad) > 0 {
+		err = bad
+	}
 	return found, err
 }
 

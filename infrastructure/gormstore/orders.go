@@ -33,6 +33,7 @@ type orderRow struct {
 	AttemptMethod   *string
 	AttemptBegunAt  instant
 	WrittenOff      int
+	AttemptProvider *string
 	PayingKey       *string
 	PaymentID       *string
 	ChargeID        *string
@@ -46,14 +47,15 @@ type orderRow struct {
 func (orderRow) TableName() string { return "orders" }
 
 const orderColumns = `id, customer_id, status, amount, currency, placed_at, version, attempt, attempt_amount,
-	attempt_currency, attempt_method, attempt_begun_at, written_off, paying_key, payment_id, charge_id, paid_at, cancelled_at,
-	cancel_reason, lines`
+	attempt_currency, attempt_method, attempt_begun_at, written_off, attempt_provider, paying_key, payment_id, charge_id,
+	paid_at, cancelled_at, cancel_reason, lines`
 
 // columns are where orderColumns are scanned into.
 func (r *orderRow) columns() []any {
 	return []any{
 		&r.ID, &r.CustomerID, &r.Status, &r.Amount, &r.Currency, &r.PlacedAt, &r.Version, &r.Attempt, &r.AttemptAmount,
-		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.WrittenOff, &r.PayingKey, &r.PaymentID, &r.ChargeID, &r.PaidAt,
+		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.WrittenOff, &r.AttemptProvider, &r.PayingKey, &r.PaymentID,
+		&r.ChargeID, &r.PaidAt,
 		&r.CancelledAt, &r.CancelReason, &r.Lines,
 	}
 }
@@ -61,7 +63,7 @@ func (r *orderRow) columns() []any {
 // changeable are the columns that the verbs change.
 var changeable = []string{
 	"status", "version", "attempt", "attempt_amount", "attempt_currency", "attempt_method", "attempt_begun_at",
-	"written_off", "paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
+	"written_off", "attempt_provider", "paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
 }
 
 // values are the arguments for all columns, in their order.
@@ -69,7 +71,7 @@ func (r *orderRow) values() []any {
 	return []any{
 		r.ID, r.CustomerID, r.Status, r.Amount, r.Currency, r.PlacedAt.value(), r.Version, r.Attempt,
 		nullable(r.AttemptAmount), nullable(r.AttemptCurrency), nullable(r.AttemptMethod), r.AttemptBegunAt.value(),
-		r.WrittenOff, nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID), r.PaidAt.value(),
+		r.WrittenOff, nullable(r.AttemptProvider), nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID), r.PaidAt.value(),
 		r.CancelledAt.value(), nullable(r.CancelReason), r.Lines,
 	}
 }
@@ -78,7 +80,7 @@ func (r *orderRow) values() []any {
 func (r *orderRow) changes(version int) []any {
 	return []any{
 		r.Status, r.Version, r.Attempt, nullable(r.AttemptAmount), nullable(r.AttemptCurrency),
-		nullable(r.AttemptMethod), r.AttemptBegunAt.value(), r.WrittenOff, nullable(r.PayingKey), nullable(r.PaymentID),
+		nullable(r.AttemptMethod), r.AttemptBegunAt.value(), r.WrittenOff, nullable(r.AttemptProvider), nullable(r.PayingKey), nullable(r.PaymentID),
 		nullable(r.ChargeID), r.PaidAt.value(), r.CancelledAt.value(), nullable(r.CancelReason),
 		r.ID, version,
 	}
@@ -227,7 +229,10 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 	update := r.sql.often("changed order", row.changes(stored), func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(changeable).Where("id = ? AND version = ?", row.ID, stored).Updates(row)
 	})
-	return r.later(write{statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress})
+	return r.later(write{
+		statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress,
+		taken: taken{column: "charge_id", by: order.ErrChargeTaken},
+	})
 }
 
 // FindAll implements order.Repository.
@@ -255,16 +260,25 @@ func (r orders) PaidAfter(ctx context.Context, m order.Mark, limit int) ([]*orde
 	}))
 }
 
+// list goes on behind an order that cannot be read: the database has done what it was asked.
 func (r orders) list(ctx context.Context, q statement) (found []*order.Order, err error) {
+	var bad order.Unreadable
 	err = r.ask(ctx, q, func(answer row) error {
 		var one orderRow
 		if err := answer.Scan(one.columns()...); err != nil {
 			return err
 		}
-		o, err := one.order()
-		found = append(found, o)
-		return err
+		if o, err := one.order(); err != nil {
+			mark := order.Mark{PaidAt: one.PaidAt.Time, ID: order.ID(one.ID)}
+			bad = append(bad, order.UnreadableOrder{Mark: mark, Why: err})
+		} else {
+			found = append(found, o)
+		}
+		return nil
 	})
+	if err == nil && len(bad) > 0 {
+		err = bad
+	}
 	return found, err
 }
 
@@ -293,8 +307,8 @@ func orderRowOf(o *order.Order) (orderRow, error) {
 		AttemptAmount:   optional(s.Attempt.Money.Units()),
 		AttemptCurrency: optional(s.Attempt.Money.Currency().Code()),
 		AttemptMethod:   optional(s.Attempt.Method), AttemptBegunAt: instant{s.Attempt.BegunAt},
-		WrittenOff: s.Attempt.WrittenOff,
-		PayingKey:  optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
+		WrittenOff: s.Attempt.WrittenOff, AttemptProvider: optional(s.Attempt.Provider),
+		PayingKey: optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
 		PaidAt: instant{s.PaidAt}, CancelledAt: instant{s.CancelledAt}, CancelReason: optional(s.CancelReason),
 		Lines: string(text),
 	}, nil
@@ -330,7 +344,7 @@ func (r orderRow) order() (*order.Order, error) {
 		}
 		s.Attempt = payment.Attempt{
 			OrderID: r.ID, Number: r.Attempt, Money: asked, Method: given(r.AttemptMethod), BegunAt: r.AttemptBegunAt.Time,
-			WrittenOff: r.WrittenOff,
+			WrittenOff: r.WrittenOff, Provider: given(r.AttemptProvider),
 		}
 	}
 	return order.Rehydrate(s), nil

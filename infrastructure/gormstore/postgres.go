@@ -181,12 +181,12 @@ func (l *postgresLink) receive(
 	}
 	for _, w := range writes {
 		if err := readAll(results, w.each); err != nil {
-			return meant(err, w.miss, w.busy)
+			return meant(err, w.miss, w.busy, w.taken)
 		}
 	}
 	for _, q := range questions {
 		if err := readAll(results, q.each); err != nil {
-			return meant(err, nil, q.busy)
+			return meant(err, nil, q.busy, taken{})
 		}
 	}
 	if commit {
@@ -287,6 +287,7 @@ const (
 	serializationFailed = "40001"
 	deadlockDetected    = "40P01"
 	lockNotAvailable    = "55P03"
+	uniqueViolation     = "23505"
 	planChanged         = "0A000" // a cached statement after a migration; pgx prepares it anew
 )
 
@@ -305,7 +306,7 @@ func (w write) guarded() string {
 }
 
 // meant is what the server's "no" means.
-func meant(err, miss, busy error) error {
+func meant(err, miss, busy error, t taken) error {
 	var pg *pgconn.PgError
 	switch {
 	case !errors.As(err, &pg):
@@ -314,6 +315,8 @@ func meant(err, miss, busy error) error {
 		return fmt.Errorf("%w: %w", miss, err)
 	case pg.Code == lockNotAvailable && busy != nil:
 		return fmt.Errorf("%w: %w", busy, err)
+	case pg.Code == uniqueViolation && t.by != nil && strings.Contains(pg.ConstraintName, t.column):
+		return fmt.Errorf("%w: %w", t.by, err)
 	default:
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
@@ -163,8 +164,15 @@ func (r records) Replace(_ context.Context, old, next idempotency.Record) error 
 
 // Find implements idempotency.Repository.
 func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
-	q := r.sql.often("record", scopeValues(s), func(db *gorm.DB) *gorm.DB {
-		return db.Model(&recordRow{}).Select(recordColumns).Where(ofScope, scoped(s, nil)).Find(&[]recordRow{})
+	return r.find(ctx, "record", s)
+}
+
+func (r records) find(
+	ctx context.Context, name string, s idempotency.Scope, options ...clause.Expression,
+) (idempotency.Record, error) {
+	q := r.sql.often(name, scopeValues(s), func(db *gorm.DB) *gorm.DB {
+		return db.Model(&recordRow{}).Select(recordColumns).Clauses(options...).Where(ofScope, scoped(s, nil)).
+			Find(&[]recordRow{})
 	})
 	var found recordRow
 	if err := r.ask(ctx, q, func(answer row) error { return answer.Scan(found.columns()...) }); err != nil {
@@ -174,6 +182,15 @@ func (r records) Find(ctx context.Context, s idempotency.Scope) (idempotency.Rec
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
 	return found.record(), nil
+}
+
+// Lock implements idempotency.Repository.
+func (r records) Lock(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
+	found, err := r.find(ctx, "locked record", s, clause.Locking{Strength: "UPDATE"})
+	if errors.Is(err, errBusy) {
+		return idempotency.Record{}, idempotency.ErrInProgress.Because(err)
+	}
+	return found, err
 }
 
 // Unresolved implements idempotency.Repository.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"time"
 
 	"modernc.org/sqlite"
@@ -178,6 +179,9 @@ func (l *sqliteLink) write(ctx context.Context, w write) error {
 	}
 	done, err := l.conn.ExecContext(ctx, w.sql, args...)
 	if err != nil {
+		if w.by != nil && sqliteCode(err) == sqlite3.SQLITE_CONSTRAINT && strings.Contains(err.Error(), "."+w.column) {
+			err = fmt.Errorf("%w: %w", w.by, err)
+		}
 		return sqliteFault(err)
 	}
 	if n, err := done.RowsAffected(); err == nil && n == 0 && w.miss != nil {

@@ -28,6 +28,13 @@ type write struct {
 	each func(row) error // takes the rows that it answers; nil for none
 	miss error           // that there was no such row; nil when any number will do
 	busy error           // that another transaction held the row for longer than this one waits
+	taken
+}
+
+// taken names the "no" to a value that another row has already and that may stand there once.
+type taken struct {
+	column string // part of the constraint's name, and of what SQLite says
+	by     error  // nil: there is no name for it
 }
 
 // question is a statement whose rows are waited for.

@@ -187,6 +187,13 @@ func (r deferringRecords) Find(ctx context.Context, s idempotency.Scope) (idempo
 	return r.sent.Find(ctx, s)
 }
 
+func (r deferringRecords) Lock(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
+	if err := r.t.roundTrip(); err != nil {
+		return idempotency.Record{}, err
+	}
+	return r.sent.Lock(ctx, s)
+}
+
 func (r deferringRecords) Unresolved(ctx context.Context, due bool, limit int) ([]idempotency.Record, error) {
 	if err := r.t.roundTrip(); err != nil {
 		return nil, err

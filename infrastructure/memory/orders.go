@@ -85,8 +85,8 @@ func (r orders) write(s order.State) error {
 	}
 	if s.PaymentID != "" {
 		if other, taken := r.paidBy(s); taken {
-			return r.t.fail(fmt.Errorf("memory: order %s has payment %s or charge %s already",
-				other, s.PaymentID, s.ChargeID))
+			return r.t.fail(fmt.Errorf("%w: memory: order %s has payment %s or charge %s already",
+				order.ErrChargeTaken, other, s.PaymentID, s.ChargeID))
 		}
 	}
 	s.Version++

@@ -47,6 +47,13 @@ func (r records) Find(_ context.Context, s idempotency.Scope) (idempotency.Recor
 	return stands, nil
 }
 
+func (r records) Lock(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
+	if r.t.readOnly {
+		return idempotency.Record{}, errReadOnly
+	}
+	return r.Find(ctx, s)
+}
+
 func (r records) Unresolved(_ context.Context, due bool, limit int) ([]idempotency.Record, error) {
 	var found []idempotency.Record
 	r.each(func(_ idempotency.Scope, stands idempotency.Record) bool {

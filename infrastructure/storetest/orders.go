@@ -117,6 +117,17 @@ var orders = []check{
 		}
 		assert.Equal(t, paid.ChargeID, orderIn(t, s.Work, paid.ID).ChargeID)
 	}},
+	{"an order that would be paid by another one's charge is told so, and stays as it is", func(t *testing.T, s Opened) {
+		taken := paidOrder(t)
+		do(t, s.Work, func(tx port.Tx) error { return tx.Orders().Add(t.Context(), order.Rehydrate(taken)) })
+		o := added(t, s.Work)
+		begun(t, s.Work, o, "k")
+		err := s.Beside.Do(t.Context(), port.Fully, changing(t, o, func(o *order.Order, now time.Time) error {
+			return o.ConfirmPayment(1, payment.Charge{ID: taken.ChargeID, Money: o.State().Total}, now)
+		}))
+		require.ErrorIs(t, err, order.ErrChargeTaken)
+		assert.Equal(t, order.PaymentPending, orderIn(t, s.Work, o.State().ID).Status)
+	}},
 	{"PAID and a payment go together", func(t *testing.T, s Opened) {
 		withoutPayment, withoutCharge, withoutTime := paidOrder(t), paidOrder(t), paidOrder(t)
 		withoutPayment.PaymentID, withoutCharge.ChargeID, withoutTime.PaidAt = "", "", time.Time{}
@@ -225,7 +236,7 @@ func statesOf(t *testing.T) map[string]order.State {
 	pending.Status, pending.PayingKey = order.PaymentPending, strings.Repeat("K", 255)
 	pending.Attempt = payment.Attempt{
 		OrderID: string(pending.ID), Number: 7, Money: pending.Total,
-		Method: "pm_é", BegunAt: instant(time.Microsecond),
+		Method: "pm_é", BegunAt: instant(time.Microsecond), Provider: "https://psp.example/" + strings.Repeat("é", 200),
 	}
 
 	declined := pending

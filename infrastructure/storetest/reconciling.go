@@ -15,6 +15,7 @@ import (
 	"kakutei/application/bookkeeping"
 	"kakutei/application/oversight"
 	"kakutei/application/port"
+	"kakutei/domain/idempotency"
 	"kakutei/domain/journal"
 	"kakutei/domain/money"
 	"kakutei/domain/order"
@@ -145,6 +146,45 @@ var reconciling = append([]check{
 			do(t, m.Work, changing(t, o, func(*order.Order, time.Time) error { return nil }))
 		}
 		assert.Equal(t, []string{"unresolved " + string(id)}, m.reconciled(0))
+	}},
+	{"a record that ends while its order is looked at is no abandoned one", func(t *testing.T, s Opened) {
+		m := openMarket(t, s)
+		id := m.pays("lost", "pm_lost_answer")
+		m.books(m.charge(time.Minute).forOrder(id).attempt(7)) // so the order is looked at again
+		finds := 0
+		m.Beside = finding{m.Beside, func() {
+			if finds++; finds == 3 { // one for each line, and now it is looked at alone: order first, then record
+				m.confirms(id, "lost"+string(id), "pm_lost_answer")
+			}
+		}}
+		m.run(1, func(f oversight.Finding) error {
+			assert.NotContains(t, f.Detail, "record", "%s", f.Kind)
+			return nil
+		})
+		assert.Equal(t, []string{"charged_twice " + string(id)}, m.reconciled(1))
+		assert.Equal(t, order.Paid, orderIn(t, s.Work, id).Status)
+	}},
+	{"payments that were asked of another provider are counted, not accused", func(t *testing.T, s Opened) {
+		m := openMarket(t, s)
+		c := m.charge(time.Hour)
+		for _, p := range []handmade{m.paid(time.Hour).by(c), m.paid(time.Minute), m.paid(time.Second)} {
+			p.Attempt.Provider = "https://psp.example"
+			m.stores(p)
+			if p.ChargeID == c.ChargeID { // it has moved, and still lists what it listed
+				m.books(c.forOrder(p.ID))
+			}
+		}
+		m.pays("here", "")
+		m.name = "simulator"
+		for page := range 4 {
+			tally := m.run(page, func(f oversight.Finding) error { return fmt.Errorf("found %v", f) })
+			assert.Equal(t, map[string]int{"https://psp.example": 2}, tally.Elsewhere)
+			assert.False(t, tally.Whole())
+			assert.Equal(t, 2, tally.PaidOrders)
+		}
+		m.name = "https://psp.example"
+		tally := m.run(0, func(oversight.Finding) error { return nil })
+		assert.Equal(t, map[oversight.FindingKind]int{oversight.PaidNotCharged: 2}, tally.Findings, "now it can tell")
 	}},
 	{"what cannot be compared is an error, not a clean bill", func(t *testing.T, s Opened) {
 		m := openMarket(t, s)
@@ -291,6 +331,46 @@ var plants = map[string]func(m *market) (orderID string, want []string){
 		id := m.pays("lost", "pm_lost_answer")
 		return string(id), []string{"unresolved"}
 	},
+	"a charge of a running attempt whose record was deleted": func(m *market) (string, []string) {
+		id := m.pays("deleted", "pm_lost_answer")
+		require.NoError(m.t, Vanish(m.t.Context(), m.Work, ScopeOf(Payment(id, "deleted"+string(id)))))
+		return string(id), []string{"charged_not_paid"}
+	},
+	"a charge of a running attempt whose record has its outcome": func(m *market) (string, []string) {
+		id := m.pays("gone", "pm_lost_answer")
+		scope := ScopeOf(Payment(id, "gone"+string(id)))
+		do(m.t, m.Work, func(tx port.Tx) error {
+			left, err := tx.Records().Find(m.t.Context(), scope)
+			if err != nil {
+				return err
+			}
+			return tx.Records().Replace(m.t.Context(), left, left.Completed(success, tx.Now(), time.Hour))
+		})
+		return string(id), []string{"charged_not_paid"}
+	},
+	"a charge of an order that is paid at another provider": func(m *market) (string, []string) {
+		p := m.paid(25 * time.Hour) // so it is the charge alone that is within the time
+		p.Attempt.Provider = "https://psp.example"
+		m.stores(p)
+		m.books(m.charge(time.Hour).forOrder(p.ID))
+		return string(p.ID), []string{"charged_twice"}
+	},
+	"a charge of an order that another provider was asked for": func(m *market) (string, []string) {
+		o := tea(m.t)
+		id := m.orders(o)
+		key := "asked" + string(id)
+		do(m.t, m.Work, changing(m.t, o, func(o *order.Order, now time.Time) error {
+			asked := order.PaymentRequest{Key: key, Money: o.State().Total, Provider: "https://psp.example"}
+			_, _, err := o.BeginPayment(asked, now)
+			return err
+		}))
+		reserved(m.t, m.Work, idempotency.Reservation{
+			Scope: ScopeOf(Payment(id, key)), Request: idempotency.Request("").With("order", string(id)),
+			Token: idempotency.NewToken(),
+		})
+		m.books(m.charge(time.Hour).forOrder(id))
+		return string(id), []string{"charged_not_paid"}
+	},
 	"a charge of an attempt that is over, while the next one runs": func(m *market) (string, []string) {
 		id := m.pays("declined", "pm_declined")
 		m.confirms(id, "lost again", "pm_lost_answer") // attempt 2
@@ -305,6 +385,7 @@ type market struct {
 	t       *testing.T
 	shop    Shop
 	book    *gateway.MemoryBook
+	name    string
 	lookups atomic.Int64
 	broken  error  // why a look-up fails
 	listed  func() // what happens when a look-up has been read
@@ -312,9 +393,36 @@ type market struct {
 
 func openMarket(t *testing.T, s Opened) *market {
 	t.Helper()
-	m := &market{Opened: s, t: t, shop: OpenShop(s.Work, NewProvider()), book: gateway.NewMemoryBook()}
+	m := &market{Opened: s, t: t, shop: OpenShop(s.Work, NewProvider()), book: gateway.NewMemoryBook(), name: "simulator"}
 	m.shop.Gateway = gateway.NewSimulator(m.book, time.Now)
 	return m
+}
+
+// finding is a store in which something happens before each look at a record.
+type finding struct {
+	port.UnitOfWork
+	before func()
+}
+
+func (f finding) Read(ctx context.Context, fn func(port.Tx) error) error {
+	return f.UnitOfWork.Read(ctx, func(tx port.Tx) error { return fn(findingTx{tx, f.before}) })
+}
+
+type findingTx struct {
+	port.Tx
+	before func()
+}
+
+func (t findingTx) Records() idempotency.Repository { return findingRecords{t.Tx.Records(), t.before} }
+
+type findingRecords struct {
+	idempotency.Repository
+	before func()
+}
+
+func (r findingRecords) Find(ctx context.Context, s idempotency.Scope) (idempotency.Record, error) {
+	r.before()
+	return r.Repository.Find(ctx, s)
 }
 
 // Charges implements payment.Statement.
@@ -342,7 +450,7 @@ func (m *market) invoice(s order.State) journal.SourceDocument {
 }
 
 func (m *market) reconciliation(page int) oversight.Reconciliation {
-	return oversight.Reconciliation{Work: m.Beside, Provider: m, Invoice: m.invoice, Page: page}
+	return oversight.Reconciliation{Work: m.Beside, Provider: m, Name: m.name, Invoice: m.invoice, Page: page}
 }
 
 func (m *market) run(page int, tell func(oversight.Finding) error) oversight.Tally {

@@ -197,6 +197,37 @@ var records = []check{
 		assert.Equal(t, want, found)
 		assert.Equal(t, want, reserved(t, s.Beside, reservation("k")))
 	}},
+	{"a locked record is nobody else's to change until the transaction ends", func(t *testing.T, s Opened) {
+		held := reserved(t, s.Work, reservation("k"))
+		release := hold(t, s.Work, func(tx port.Tx) error {
+			stands, err := tx.Records().Lock(t.Context(), held.Scope)
+			assert.Equal(t, held.Token, stands.Token)
+			return err
+		})
+		err := s.Beside.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
+			return tx.Records().Replace(t.Context(), held, held.Abandoned(tx.Now()))
+		})
+		told(t, err, s.busy(idempotency.ErrInProgress))
+		err = s.Beside.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
+			_, err := tx.Records().Lock(t.Context(), held.Scope)
+			return err
+		})
+		told(t, err, s.busy(idempotency.ErrInProgress))
+		stands, err := RecordIn(t.Context(), s.Beside, held.Scope)
+		require.NoError(t, err, "readers do not wait")
+		assert.Equal(t, held, stands)
+		release()
+		do(t, s.Beside, func(tx port.Tx) error {
+			_, err := tx.Records().Lock(t.Context(), held.Scope)
+			return err
+		})
+	}},
+	{"there is nothing to lock where there is no record", func(t *testing.T, s Opened) {
+		require.ErrorIs(t, s.Work.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+			_, err := tx.Records().Lock(t.Context(), reservation("k").Scope)
+			return err
+		}), idempotency.ErrNotFound)
+	}},
 }
 
 // success is the outcome of a payment.

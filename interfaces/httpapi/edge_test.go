@@ -82,7 +82,7 @@ func openAuditing(t *testing.T, work, auditing port.UnitOfWork, settings ...sett
 // auditingIn runs the audit log's writer until the test ends, after the server.
 func auditingIn(t *testing.T, work port.UnitOfWork, log *slog.Logger) port.Observer {
 	t.Helper()
-	writer := audit.NewWriter(work, log)
+	writer := audit.NewWriter(work, log, time.Now)
 	writing, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	stopped := make(chan struct{})
 	go func() {

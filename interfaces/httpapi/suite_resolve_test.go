@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kakutei/application/port"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/money"
+	"kakutei/domain/order"
 	"kakutei/infrastructure/storetest"
 	"kakutei/interfaces/httpapi"
 )
@@ -34,7 +36,8 @@ var resolveChecks = []check{
 	{"a resolution that cannot be audited changes nothing", resolutionNeedsAudit},
 	{"a late holder learns what a person has said", lateHolderLearns},
 	{"a charge that comes after a person's word is found by the next key, and is the only one", lateChargeIsFound},
-	{"a charge that another order has already settles nothing and is no bug", chargeOfAnotherOrder},
+	{"a charge that another order has already is refused, and the payment can still be resolved", chargeOfAnotherOrder},
+	{"an order that a hand has cancelled cannot be said to be charged, and not charged ends it as it is", cancelledByHand},
 	{"an order that was paid meanwhile stays paid, whatever a person says", paidMeanwhile},
 }
 
@@ -287,13 +290,39 @@ func chargeOfAnotherOrder(t *testing.T, e edge) {
 	_, first := e.leave(t, storetest.Unreachable)
 	e.resolves(t, charged(first))
 	order, second := e.leave(t, storetest.Unreachable)
-	a := e.send(t, charged(second).to(pathResolve))
-	a.isProblem(t, http.StatusServiceUnavailable, "outcome_unknown")
+	a := e.send(t, charged(second).to(pathResolve)).isProblem(t, http.StatusBadRequest, "invalid_request")
+	assert.Equal(t, "/chargeId", a.member(t, "errors/0/pointer"))
+	assert.Equal(t, "after-fix", a.member(t, "retry"))
 	assert.Equal(t, "PAYMENT_PENDING", e.statusOf(t, order))
 	assert.Equal(t, []string{second.header.Get("Idempotency-Key")}, e.unresolved(t))
 	assert.Len(t, e.audit(t, "?kind=resolved").Entries, 1)
 	e.resolves(t, charged(second).with("chargeId", "ch_right"))
 	assert.Equal(t, "PAID", e.statusOf(t, order))
+}
+
+func cancelledByHand(t *testing.T, e edge) {
+	id, paying := e.leave(t, storetest.Unreachable)
+	require.NoError(t, e.work.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		o, err := tx.Orders().Lock(t.Context(), order.ID(id), "alice")
+		if err != nil {
+			return err
+		}
+		state := o.State()
+		state.Status, state.PayingKey = order.Cancelled, ""
+		return tx.Orders().Save(t.Context(), order.Rehydrate(state))
+	}))
+	for range 2 {
+		a := e.send(t, charged(paying).to(pathResolve)).isProblem(t, http.StatusBadRequest, "invalid_request")
+		assert.Equal(t, "/outcome", a.member(t, "errors/0/pointer"))
+		assert.Contains(t, a.member(t, "errors/0/detail"), "CANCELLED")
+		assert.Equal(t, "after-fix", a.member(t, "retry"))
+	}
+	assert.Len(t, e.unresolved(t), 1)
+	assert.Empty(t, e.audit(t, "?kind=resolved").Entries)
+	found := e.resolves(t, notCharged(paying))
+	assert.Equal(t, "invalid_state", found.member(t, "problem/code"))
+	e.send(t, paying).isProblem(t, http.StatusConflict, "invalid_state")
+	assert.Equal(t, "CANCELLED", e.statusOf(t, id))
 }
 
 func paidMeanwhile(t *testing.T, e edge) {
