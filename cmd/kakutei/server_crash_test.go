@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -34,13 +35,13 @@ func ownServer(t *testing.T) server {
 }
 
 // kept has one of the scripts that run a command beside something keep it for a test, and returns what the command finds
-// in these variables.
+// in these variables. The end of its stdin ends it, also when the tests die: a signal on top of that could hit the script
+// while it tidies up.
 func kept(t *testing.T, env []string, script string, variables ...string) []string {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), script, "bash", "-c",
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), script, "bash", "-c",
 		`for name in "$@"; do echo "${!name}"; done; cat >/dev/null`, "bash")
 	c.Args = append(c.Args, variables...)
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it stops what it keeps then
 	c.Env, c.Stderr = env, os.Stderr
 	stdin, err := c.StdinPipe()
 	require.NoError(t, err)
