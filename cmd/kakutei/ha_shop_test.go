@@ -28,6 +28,7 @@ type shop struct {
 	cluster   *cluster
 	provider  string
 	instances []*instance
+	woken     bool // a leader of the past may be asked, which does not know the newest orders
 	*notebook
 }
 
@@ -75,7 +76,8 @@ func (s *shop) insist(ctx context.Context, p *insistence, turn int) error {
 		end()
 		s.note(p, sent, a, err)
 		switch {
-		case err != nil, a.status == http.StatusConflict, a.status == http.StatusServiceUnavailable:
+		case err != nil, a.status == http.StatusConflict, a.status == http.StatusServiceUnavailable,
+			s.woken && a.status == http.StatusNotFound:
 		case a.status == http.StatusOK, a.status == http.StatusCreated:
 			p.final = append(p.final, a.body)
 			return nil

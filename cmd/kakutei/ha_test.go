@@ -50,17 +50,21 @@ func TestHAAFailoverAndASwitchoverLoseNothingAndRepeatNothing(t *testing.T) {
 }
 
 // The leader's node sleeps amid the load until another one leads, and wakes up in the belief that it leads still: its
-// connections, and new ones, may be written to until its Patroni has looked around. No standby confirms what is.
+// connections, and new ones, may be written to until its Patroni has looked around. No standby confirms what is. What it
+// is only asked it answers from the past: an order that was placed meanwhile is unknown to it.
 func TestHAALeaderThatWakesUpBehindItsSuccessorAcknowledgesNothing(t *testing.T) {
 	c := newCluster(t, synchronous)
 	s := openShop(t, c)
+	s.woken = true
 	s.busy(func() {
 		sleeper, other := c.pair()
 		s.strikes(sleeper.name+" stopped", func() { c.signal(sleeper, syscall.SIGSTOP) })
 		leader, _ := c.pair()
 		require.Equal(t, other, leader)
-		s.strikes(sleeper.name+" continued", func() { c.signal(sleeper, syscall.SIGCONT) })
-		c.awaitStandby()
+		s.strikes(sleeper.name+" continued", func() {
+			c.signal(sleeper, syscall.SIGCONT)
+			c.awaitStandby()
+		})
 	})
 	s.settled()
 }
