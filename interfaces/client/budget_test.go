@@ -81,8 +81,11 @@ func TestTheCallersContextEndsTheCall(t *testing.T) {
 			unknownBecause(t, confirm(ctx, served(t, server)), context.Canceled, 1)
 			assert.Equal(t, 2*time.Second, time.Since(began))
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Second, cancel)
+		unknownBecause(t, confirm(ctx, served(t, hanging, client.WithTries(1))), context.Canceled, 1)
 
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		began := time.Now()
 		unknownBecause(t, confirm(ctx, served(t, busy)), context.DeadlineExceeded, 1)
@@ -187,6 +190,9 @@ func TestAnObserverIsToldOfEachTry(t *testing.T) {
 		require.Error(t, told[3].Err)
 		require.NoError(t, told[4].Err)
 		assert.Zero(t, told[4].Wait)
+		assert.Equal(t, []byte(receipt), told[4].Answer.Body)
+		assert.Equal(t, "2", told[1].Answer.Header.Get("Retry-After"))
+		assert.Equal(t, []byte(receipt[:50]), told[3].Answer.Body, "as much of it as came")
 
 		observed.all = nil
 		c = served(t, scripted(t, reply{Status: 503}), client.WithObserver(observed.observe), client.WithTries(2))

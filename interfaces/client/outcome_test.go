@@ -130,6 +130,13 @@ func TestTheLookUpTellsOfWhatIsRunningAndOfWhatNeverWas(t *testing.T) {
 	})(t)
 }
 
+func TestARefusalOfAReadsSecondTryIsDefinite(t *testing.T) {
+	inBubble(func(t *testing.T) {
+		_, err := served(t, scripted(t, reply{Lost: "reset"}, reply{Problem: client.CodeOrderNotFound})).Order(t.Context(), "o-1")
+		assert.Equal(t, client.CodeOrderNotFound, client.CodeOf(err), "no earlier try can have had an effect")
+	})(t)
+}
+
 func TestAReadWithoutAnswerIsNoUnknownOutcome(t *testing.T) {
 	inBubble(func(t *testing.T) {
 		c, w := onWire(t, openShop(), client.WithTries(2))

@@ -30,7 +30,8 @@ func TestThePublishedScripts(t *testing.T) {
 				assert.Len(t, asked, s.Requests)
 				for _, r := range asked {
 					assert.Equal(t, string(intent), r.key)
-					assert.Equal(t, []byte(`{"amount":1000,"currency":"JPY"}`), r.body)
+					assert.JSONEq(t, `{"amount":1000,"currency":"JPY"}`, string(r.body))
+					assert.Equal(t, asked[0].body, r.body, "byte for byte")
 				}
 				assert.GreaterOrEqual(t, took, time.Duration(s.MinSeconds)*time.Second)
 				if err == nil {

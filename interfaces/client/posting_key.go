@@ -70,6 +70,6 @@ func isDocumentID(text string) bool {
 }
 
 func isDay(text string) bool {
-	day, err := time.Parse(time.DateOnly, text)
-	return err == nil && day.Format(time.DateOnly) == text
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
 }

@@ -21,6 +21,7 @@ type Try struct {
 	Number    int    // from 1
 	RequestID string // sent with the request, so it is known although no answer came
 	Status    int    // of the answer; 0 if there was none
+	Answer    Answer // as it came, or as much of it as did
 	Err       error  // nil for a success; else *Error, *Unreadable, or the transport's error
 	Took      time.Duration
 	Again     bool          // whether the request is sent once more
@@ -145,7 +146,7 @@ type tried struct {
 func (t tried) told(again bool, wait time.Duration) Try {
 	return Try{
 		Operation: t.of.operation, Key: t.of.key, Number: t.number, RequestID: t.requestID, Status: t.answer.Status,
-		Err: t.err, Took: t.took, Again: again, Wait: wait,
+		Answer: t.answer, Err: t.err, Took: t.took, Again: again, Wait: wait,
 	}
 }
 
