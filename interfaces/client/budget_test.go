@@ -190,7 +190,7 @@ func TestAnObserverIsToldOfEachTry(t *testing.T) {
 		require.Error(t, told[3].Err)
 		require.NoError(t, told[4].Err)
 		assert.Zero(t, told[4].Wait)
-		assert.Equal(t, []byte(receipt), told[4].Answer.Body)
+		assert.JSONEq(t, receipt, string(told[4].Answer.Body))
 		assert.Equal(t, "2", told[1].Answer.Header.Get("Retry-After"))
 		assert.Equal(t, []byte(receipt[:50]), told[3].Answer.Body, "as much of it as came")
 

@@ -25,7 +25,7 @@ func pay(ctx context.Context, shop *client.Client, order client.Order) {
 		fmt.Println("paid:", paid.Amount, paid.Currency)
 	case errors.As(err, &unknown): // neither paid nor refused, as far as anybody knows here
 		fmt.Println("ask for it, or confirm once more, under the same key:", unknown.Key)
-	default: // refused: only the advice new-key allows another intent
+	default: // refused, or never sent: only the advice new-key allows another intent
 		fmt.Println("not paid:", client.CodeOf(err), err)
 	}
 }

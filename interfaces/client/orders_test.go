@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,8 +161,31 @@ func TestTheServicesWaitsAreWaited(t *testing.T) {
 	})(t)
 }
 
-// A holder that has died keeps its lease; whoever follows the advice meanwhile is there when it is over.
-func TestTheDefaultBudgetOutlivesALease(t *testing.T) {
+// A holder that has died keeps its lease, and who asks meanwhile is told to wait as long as it has lasted so far (ADR
+// 0013). Whoever follows the advice is there when it is over.
+func TestTheDefaultBudgetOutlivesTheLeaseOfAHolderThatHasDied(t *testing.T) {
+	inBubble(func(t *testing.T) {
+		lease := storetest.Times.Lease
+		for range 50 { // whatever the jitter
+			began := time.Now()
+			c := served(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				lasted := time.Since(began)
+				if lasted >= lease {
+					_, _ = w.Write([]byte(receipt))
+					return
+				}
+				wait := max(min(lasted, lease-lasted), time.Second)
+				w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+				w.WriteHeader(http.StatusConflict)
+				_, _ = w.Write([]byte(`{"code":"idempotency_in_progress","retry":"same-key"}`))
+			}))
+			require.NoError(t, confirm(t.Context(), c))
+			assert.Less(t, time.Since(began), 2*lease)
+		}
+	})(t)
+}
+
+func TestACallThatGivesUpDoesNotStopAnotherUnderTheSameKey(t *testing.T) {
 	inBubble(func(t *testing.T) {
 		s := openShop()
 		c, _ := onWire(t, s)
