@@ -41,7 +41,7 @@ vet: ## Run go vet
 
 .PHONY: layers
 layers: ## Check who imports whom, and what lies in the top directory
-	go test -count=1 -run 'Layer|ImportRule|TopDirectory' ./cmd/kakutei
+	go test -count=1 -run 'Layer|ImportRule|StandsAlone|TopDirectory' ./cmd/kakutei
 
 .PHONY: fmt
 fmt: ## Format the code

@@ -193,6 +193,20 @@ func TestTheImportRule(t *testing.T) {
 	assert.NotEmpty(t, refusal(module, "fmt", prod), "a package in the top directory")
 }
 
+// The client is for other programs, which should not take the service along: the rule of its layer would let it import
+// use cases.
+func TestTheClientStandsAlone(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, "./interfaces/client")
+	list.Dir, list.Stderr = root, os.Stderr
+	out, err := list.Output()
+	require.NoError(t, err)
+	imports := strings.Fields(string(out))
+	assert.Contains(t, imports, "net/http")
+	for _, path := range imports {
+		assert.True(t, standard(path) || path == "github.com/google/uuid", "the client imports %s", path)
+	}
+}
+
 func TestTheTopDirectoryHoldsWhatTheDesignNames(t *testing.T) {
 	// What is new and not ignored counts too: it is about to be committed.
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
