@@ -241,6 +241,11 @@ func TestARowThatCannotBeReadIsNamedAndTheOthersAreCompared(t *testing.T) {
 		}
 		orders["lost"] = r.paying("lost", "pm_lost_answer")
 		r.stop()
+		if strings.HasPrefix(url, "sqlite:") { // what keeps a hand from spoiling a row may not have been there yet
+			for _, trigger := range []string{"orders_readable_update", "orders_readable_lines", "journal_entries_readable_update"} {
+				by("DROP TRIGGER " + trigger)
+			}
+		}
 		for name, statement := range map[string]string{
 			"order":  `UPDATE orders SET currency = 'ZZZ' WHERE id = `,
 			"lines":  `UPDATE orders SET lines = '[7]' WHERE id = `,

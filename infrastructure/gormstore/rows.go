@@ -74,8 +74,8 @@ func given[T any](p *T) T {
 }
 
 // errUnreadable says that a row is there and cannot be what it should.
-var errUnreadable = errors.New("gormstore: it cannot be read")
+var errUnreadable = errors.New("cannot be read")
 
 func unreadable(what, id string, err error) error {
-	return port.ErrUnavailable.Because(fmt.Errorf("%w: %s %s: %w", errUnreadable, what, id, err))
+	return port.ErrUnavailable.Because(fmt.Errorf("gormstore: %s %s %w: %w", what, id, errUnreadable, err))
 }
