@@ -138,7 +138,7 @@ func (c *serveConfig) assemble(ctx context.Context, store opened, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.New(httpapi.Config{
+	api := httpapi.New(httpapi.Config{ //nolint:contextcheck // each request brings its own
 		Till: inner.till, Ledger: inner.ledger, Desk: inner.desk, Ready: store.Ready,
 		Auth: callers, ExampleToken: c.access.exampleToken(), AnyHost: c.access.anyHost(), Logger: log,
 		Origins: c.limits.origins, MaxInFlight: c.limits.inFlight, RateLimit: c.limits.rate,

@@ -80,7 +80,7 @@ func TestWhatIsSomebodyElsesIsLookedForLikeWhatIsNot(t *testing.T) {
 			assert.NotEmpty(t, first)
 			assert.Equal(t, second, first)
 			assert.Equal(t, other.body, one.body)
-			assert.Equal(t, len(other.header), len(one.header))
+			assert.Len(t, one.header, len(other.header))
 		})
 	}
 

@@ -26,7 +26,7 @@ func File(path string) Source {
 		if !about.Mode().IsRegular() { // opening a pipe would wait for a writer
 			return nil, errors.New("it is not a file")
 		}
-		file, err := os.Open(path)
+		file, err := os.Open(path) //nolint:gosec // the file that the operator's own setting names
 		if err != nil {
 			return nil, bare(err)
 		}

@@ -363,7 +363,7 @@ func TestASecretHasThirtyTwoBytesAndDoesNotPrintItself(t *testing.T) {
 		log.String(), fmt.Sprintf("%v %+v %#v %s %q", s, s, s, s, s), fmt.Sprintf("%v %+v %#v", &s, &s, identity.Config{Keys: s}),
 	} {
 		assert.NotContains(t, printed, theSecret[:8])
-		assert.NotContains(t, printed, fmt.Sprint([]byte(theSecret[:8]))[1:20])
+		assert.NotContains(t, printed, "116 104 105 114", "nor its bytes")
 	}
 }
 
