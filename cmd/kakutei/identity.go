@@ -62,8 +62,22 @@ func (c *tokenConfig) check(auth string) error {
 	if auth != jwtMode {
 		return nil
 	}
-	const sources = "exactly one of KAKUTEI_JWT_SECRET, KAKUTEI_JWKS_FILE and KAKUTEI_JWKS_URL"
-	var given []string
+	const one = "KAKUTEI_AUTH=jwt needs exactly one of KAKUTEI_JWT_SECRET, KAKUTEI_JWKS_FILE and KAKUTEI_JWKS_URL"
+	given := c.sources()
+	switch {
+	case len(given) == 0:
+		return errors.New(one + "; there is none")
+	case len(given) > 1:
+		return errors.New(one + ", not " + strings.Join(given, " and "))
+	case c.mint.secret.IsZero() && c.mint.audience == "":
+		return fmt.Errorf("KAKUTEI_JWT_AUDIENCE is required with %s: the provider signs tokens for other services, too",
+			given[0])
+	}
+	return nil
+}
+
+// sources are the variables that say whose signature counts, as far as they are set.
+func (c *tokenConfig) sources() (given []string) {
 	for _, source := range []struct {
 		name string
 		set  bool
@@ -76,16 +90,7 @@ func (c *tokenConfig) check(auth string) error {
 			given = append(given, source.name)
 		}
 	}
-	switch {
-	case len(given) == 0:
-		return errors.New("KAKUTEI_AUTH=jwt needs " + sources + "; there is none")
-	case len(given) > 1:
-		return errors.New("KAKUTEI_AUTH=jwt needs " + sources + ", not " + strings.Join(given, " and "))
-	case c.mint.secret.IsZero() && c.mint.audience == "":
-		return fmt.Errorf("KAKUTEI_JWT_AUDIENCE is required with %s: the provider signs tokens for other services, too",
-			given[0])
-	}
-	return nil
+	return given
 }
 
 // callers are who is believed.
@@ -99,6 +104,9 @@ func (c *serveConfig) callers(ctx context.Context, log *slog.Logger) (callers, e
 	if c.access.auth == demo {
 		if c.access.exposed == exposed {
 			log.Warn("DEMO MODE IS EXPOSED: whoever reaches this address may act as anybody", "listen", c.access.listen)
+		}
+		if given := c.tokens.sources(); len(given) > 0 {
+			log.Warn("NO TOKEN IS VERIFIED: KAKUTEI_AUTH is demo", "set", strings.Join(given, " "))
 		}
 		return callers{httpapi.DemoTokens{}, func(context.Context) {}}, nil
 	}

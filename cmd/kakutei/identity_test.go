@@ -164,6 +164,13 @@ func TestATokenThatCannotBeMintedIsOneLineOnStderr(t *testing.T) {
 	}
 }
 
+func TestDemoModeWarnsOfASecretThatVerifiesNothing(t *testing.T) {
+	r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_JWT_SECRET": jwtKey})
+	assert.Regexp(t, `"level":"WARN","msg":"NO TOKEN IS VERIFIED: KAKUTEI_AUTH is demo","set":"KAKUTEI_JWT_SECRET"`, r.stderr.String())
+	assert.NotContains(t, r.stderr.String(), jwtKey)
+	r.stop()
+}
+
 func TestJWTModeMayListenEverywhereUnderAnyName(t *testing.T) {
 	r := serving(t, jwtWith("KAKUTEI_JWT_SECRET", jwtKey), func(p *program) {
 		p.args = []string{"serve", "--listen", "0.0.0.0:0"}

@@ -20,7 +20,8 @@ const (
 	readAgain = time.Minute
 	// readTimeout is what one reading of the set may take.
 	readTimeout = 5 * time.Second
-	// patience is what a request waits for a reading of the set.
+	// patience is how long a reading of the set may have lasted while requests wait for it. It counts from the reading's
+	// beginning, so that made-up names of keys hold requests up for two seconds in ten at most, however many come.
 	patience = 2 * time.Second
 )
 
@@ -31,8 +32,14 @@ type KeySet struct {
 	known  atomic.Pointer[[]verifier] // nil until it was read once
 
 	mu      sync.Mutex
-	reading chan struct{} // closed when the reading under way is over; nil when there is none
-	asked   time.Time     // when an unknown key had it read last
+	reading *reading  // the one under way; nil when there is none
+	asked   time.Time // when an unknown key had it read last
+}
+
+// reading is one reading of the set.
+type reading struct {
+	begun time.Time
+	over  chan struct{} // closed in the end
 }
 
 // NewKeySet is the set at the source, not read yet.
@@ -119,14 +126,14 @@ func (s *KeySet) find(kid, algorithm string) (any, error) {
 // refreshed waits for a reading of the set, one under way or a new one if it is time for that, and tells whether there
 // was one that ended in time.
 func (s *KeySet) refreshed(ctx context.Context) bool {
-	over := s.readingNow(ctx)
-	if over == nil {
+	now := s.readingNow(ctx)
+	if now == nil {
 		return false
 	}
-	late := time.NewTimer(patience)
+	late := time.NewTimer(patience - time.Since(now.begun))
 	defer late.Stop()
 	select {
-	case <-over:
+	case <-now.over:
 		return true
 	case <-late.C:
 	case <-ctx.Done():
@@ -134,8 +141,8 @@ func (s *KeySet) refreshed(ctx context.Context) bool {
 	return false
 }
 
-// readingNow is the end of the reading that a request may wait for; nil when the last one is too young.
-func (s *KeySet) readingNow(ctx context.Context) <-chan struct{} {
+// readingNow is the reading that a request may wait for; nil when the last one is too young.
+func (s *KeySet) readingNow(ctx context.Context) *reading {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reading == nil {
@@ -154,14 +161,14 @@ func (s *KeySet) reread(ctx context.Context) {
 	s.begin(ctx)
 }
 
-// begin is called with the mutex held. The reading does not end with the request that has asked for it: others wait for
-// it, too.
-func (s *KeySet) begin(ctx context.Context) <-chan struct{} {
+// begin is the reading under way, or a new one; it is called with the mutex held. The reading does not end with the
+// request that has asked for it: others wait for it, too.
+func (s *KeySet) begin(ctx context.Context) *reading {
 	if s.reading != nil {
 		return s.reading
 	}
-	over := make(chan struct{})
-	s.reading = over
+	begun := &reading{begun: time.Now(), over: make(chan struct{})}
+	s.reading = begun
 	go func() {
 		before := s.Len()
 		err := s.Read(context.WithoutCancel(ctx))
@@ -176,7 +183,7 @@ func (s *KeySet) begin(ctx context.Context) <-chan struct{} {
 		s.mu.Lock()
 		s.reading = nil
 		s.mu.Unlock()
-		close(over)
+		close(begun.over)
 	}()
-	return over
+	return begun
 }

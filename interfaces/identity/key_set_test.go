@@ -156,6 +156,8 @@ func TestASilentProviderHoldsUpUnknownKeysForTwoSecondsAndKnownOnesNotAtAll(t *t
 		waiting.Wait()
 		assert.Equal(t, 2*time.Second, time.Since(begun))
 		assert.Equal(t, 2, p.timesAsked(), "one reading for all of them")
+		assertRefused(t, tokens, two.Sign(t, claims), "the key is not known")
+		assert.Equal(t, 2*time.Second, time.Since(begun), "who comes later does not wait for a reading that has lasted so long")
 		time.Sleep(5 * time.Second) // then the reading is given up
 		synctest.Wait()
 		assertRefused(t, tokens, two.Sign(t, claims), "the key is not known")
