@@ -24,6 +24,9 @@ func printTryout(out io.Writer, at net.Addr, store, token string) {
 	fmt.Fprintf(out, "Kakutei is serving.\n\n  page   %s/\n  store  %s\n\n", base, store)
 	fmt.Fprint(out, "Paste these two lines into a shell, to place an order and to confirm its payment:\n\n")
 	fmt.Fprintf(out, "%s\n%s\n\n", place, confirm)
+	if token == "" {
+		fmt.Fprint(out, "They need a token of yours in the place of YOUR-TOKEN.\n\n")
+	}
 }
 
 // reachable is where a listener can be called from this machine: one on all interfaces is on loopback, too.
