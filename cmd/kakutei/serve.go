@@ -55,10 +55,10 @@ func (c *serveConfig) check() error {
 	if err := c.access.check(); err != nil {
 		return err
 	}
-	if err := c.tokens.check(c.access.auth); err != nil {
+	if err := c.failing.check(c.access.auth); err != nil {
 		return err
 	}
-	if err := c.failing.check(c.access.auth); err != nil {
+	if err := c.tokens.check(c.access.auth); err != nil {
 		return err
 	}
 	return c.work.check(c.gateway.timeout)
