@@ -22,7 +22,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		serveCommand(), migrateCommand(), sweepCommand(), stuckCommand(), releaseCommand(), resolveCommand(),
-		reconcileCommand(), gatewayCommand(), postingKeyCommand(), versionCommand(), helpCommand(),
+		reconcileCommand(), gatewayCommand(), postingKeyCommand(), tokenCommand(), versionCommand(), helpCommand(),
 	}
 }
 

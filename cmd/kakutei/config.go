@@ -88,6 +88,12 @@ type accessConfig struct {
 	exposed string
 }
 
+// The modes of authentication.
+const (
+	demo    = "demo"
+	jwtMode = "jwt"
+)
+
 // exposed is what says that demo mode may be reached from other machines.
 const exposed = "yes"
 
@@ -98,8 +104,8 @@ func (c *accessConfig) variables() []variable {
 			means: "host:port to listen on; port 0 takes a free one",
 		},
 		{
-			name: "KAKUTEI_AUTH", initial: "demo", set: into(&c.auth, authentication),
-			means: "who is believed: demo, where everybody may be anybody",
+			name: "KAKUTEI_AUTH", initial: demo, set: into(&c.auth, oneOf(demo, jwtMode)),
+			means: "who is believed: demo, where everybody may be anybody, or jwt, whoever has a verified token",
 		},
 		{
 			name: "KAKUTEI_DEMO_EXPOSED", set: into(&c.exposed, oneOf("", exposed)),
@@ -108,17 +114,9 @@ func (c *accessConfig) variables() []variable {
 	}
 }
 
-// authentication reads the way callers prove who they are.
-func authentication(text string) (string, error) {
-	if text == "jwt" {
-		return "", errors.New(`"jwt" is not available in this version, only "demo" is`)
-	}
-	return oneOf("demo")(text)
-}
-
 // check refuses to let strangers be anybody.
 func (c *accessConfig) check() error {
-	if c.auth == "demo" && c.exposed == "" && !onLoopback(c.listen) {
+	if c.auth == demo && c.exposed == "" && !onLoopback(c.listen) {
 		return fmt.Errorf("KAKUTEI_LISTEN: %.80q can be reached from other machines, where in demo mode everybody may be "+
 			"anybody; listen on 127.0.0.1, or set KAKUTEI_DEMO_EXPOSED=yes", c.listen)
 	}

@@ -18,6 +18,14 @@ var contract = map[string]string{
 	"KAKUTEI_LOCK_TIMEOUT":          "1s",
 	"KAKUTEI_AUTH":                  "demo",
 	"KAKUTEI_DEMO_EXPOSED":          "",
+	"KAKUTEI_JWT_SECRET":            "",
+	"KAKUTEI_JWKS_FILE":             "",
+	"KAKUTEI_JWKS_URL":              "",
+	"KAKUTEI_JWT_AUDIENCE":          "",
+	"KAKUTEI_JWT_ISSUER":            "",
+	"KAKUTEI_RATE_LIMIT":            "0",
+	"KAKUTEI_MAX_IN_FLIGHT":         "256",
+	"KAKUTEI_CORS_ORIGINS":          "",
 	"KAKUTEI_GATEWAY":               "simulator",
 	"KAKUTEI_GATEWAY_TIMEOUT":       "10s",
 	"KAKUTEI_GATEWAY_KEY_RETENTION": "12h",
@@ -52,13 +60,19 @@ func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
 func TestOnlySecretsAndTheFailpointHaveNoFlag(t *testing.T) {
 	for _, c := range commands() {
 		for _, v := range c.variables {
-			assert.Equal(t, v.name == "KAKUTEI_GATEWAY_TOKEN", v.secret, v.name)
-			assert.Equal(t, v.name == "KAKUTEI_GATEWAY_TOKEN" || v.name == "KAKUTEI_FAILPOINT", !v.flagged(), v.name)
+			secret := v.name == "KAKUTEI_GATEWAY_TOKEN" || v.name == "KAKUTEI_JWT_SECRET"
+			assert.Equal(t, secret, v.secret, v.name)
+			assert.Equal(t, secret || v.name == "KAKUTEI_FAILPOINT", !v.flagged(), v.name)
 		}
 	}
-	got := call(t, nil, "serve", "--gateway-token", "s3cret")
-	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.stderr, "unknown flag --gateway-token")
+	for _, flag := range []string{"--gateway-token", "--jwt-secret"} {
+		for _, args := range [][]string{{flag, "s3cret"}, {flag + "=s3cret"}} {
+			got := call(t, nil, append([]string{"serve"}, args...)...)
+			assert.Equal(t, 1, got.code)
+			assert.Contains(t, got.stderr, "unknown flag "+flag)
+			assert.NotContains(t, got.stderr, "s3cret")
+		}
+	}
 }
 
 func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
@@ -72,10 +86,26 @@ func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
 			"memory", "memory:shop", "postgres:shop", "postgres", "postgres://%zz/shop", "POSTGRES://localhost/shop",
 			"file:kakutei.db", " memory:",
 		},
-		"KAKUTEI_DB_POOL":               {"0", "-1", "many", "1.5", "1e3", "99999999999"},
-		"KAKUTEI_LOCK_TIMEOUT":          {"0", "0s", "-1s", "1", "soon"},
-		"KAKUTEI_AUTH":                  {"jwt", "none", "DEMO"},
-		"KAKUTEI_DEMO_EXPOSED":          {"no", "true", "1", "YES"},
+		"KAKUTEI_DB_POOL":      {"0", "-1", "many", "1.5", "1e3", "99999999999"},
+		"KAKUTEI_LOCK_TIMEOUT": {"0", "0s", "-1s", "1", "soon"},
+		"KAKUTEI_AUTH":         {"jwt", "none", "DEMO", "JWT"},
+		"KAKUTEI_DEMO_EXPOSED": {"no", "true", "1", "YES"},
+		"KAKUTEI_JWT_SECRET":   {"s3cret", strings.Repeat("x", 31)},
+		"KAKUTEI_JWKS_FILE":    {"/nowhere/keys.json", ".", "config_test.go"},
+		"KAKUTEI_JWKS_URL": {
+			"login.example/keys", "ftp://login.example/keys", "https://", "https:keys", "https://me:pw@login.example/keys",
+			"http://%zz/keys", "https://login.example/keys#1", "/keys", "file:///keys",
+		},
+		"KAKUTEI_JWT_AUDIENCE":  {"two words", "line\nbreak", "煎茶", strings.Repeat("a", 257)},
+		"KAKUTEI_JWT_ISSUER":    {"two words", " https://login.example", strings.Repeat("a", 257)},
+		"KAKUTEI_RATE_LIMIT":    {"-1", "many", "1.5", "1e3", "10/s", "1000001", "99999999999"},
+		"KAKUTEI_MAX_IN_FLIGHT": {"0", "-1", "many", "1.5", "99999999999"},
+		"KAKUTEI_CORS_ORIGINS": {
+			"*", "null", "shop.example", "https://shop.example/", "https://shop.example/pay", "https://shop.example?x",
+			"https://*.shop.example", "https://me@shop.example", "https://", "ftp://shop.example", "https://shop.example,",
+			"https://a.example https://b.example", "https://a.example;https://b.example", "https://茶.example",
+			"https://shop.example:port",
+		},
 		"KAKUTEI_GATEWAY":               {"provider", "ftp://provider", "http://", "https://me:pw@provider", "http://p?x=1"},
 		"KAKUTEI_GATEWAY_TIMEOUT":       {"0", "-10s", "10"},
 		"KAKUTEI_GATEWAY_KEY_RETENTION": {"0", "-12h", "12 h"},
@@ -121,6 +151,12 @@ func TestAGoodValueIsTaken(t *testing.T) {
 		"KAKUTEI_DB_POOL":         {"1", "100"},
 		"KAKUTEI_LOCK_TIMEOUT":    {"1ns", "8760h"},
 		"KAKUTEI_DEMO_EXPOSED":    {"yes"},
+		"KAKUTEI_JWT_SECRET":      {strings.Repeat("x", 32), "with blanks and\nline breaks, as bytes are"},
+		"KAKUTEI_JWKS_URL":        {"https://login.example/keys?tenant=1", "http://127.0.0.1:8090/keys"},
+		"KAKUTEI_JWT_AUDIENCE":    {"kakutei", "https://shop.example/api"},
+		"KAKUTEI_RATE_LIMIT":      {"0", "1", "1000000"},
+		"KAKUTEI_MAX_IN_FLIGHT":   {"1", "100000"},
+		"KAKUTEI_CORS_ORIGINS":    {"https://shop.example", "https://shop.example, http://localhost:3000,http://[::1]:80"},
 		"KAKUTEI_GATEWAY":         {"http://provider:8081", "https://provider/v1"},
 		"KAKUTEI_GATEWAY_TOKEN":   {"s3cret"},
 		"KAKUTEI_SIMULATOR_BOOK":  {"memory:"},

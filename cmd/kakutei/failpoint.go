@@ -45,7 +45,7 @@ func (c *failpointConfig) variables() []variable {
 
 // check refuses a failpoint where somebody's money may be at work.
 func (c *failpointConfig) check(auth string) error {
-	if c.at != "" && auth != "demo" {
+	if c.at != "" && auth != demo {
 		return errors.New("KAKUTEI_FAILPOINT: only where KAKUTEI_AUTH is demo")
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAFailpointIsRefusedWhereCallersAreNotDemos(t *testing.T) {
-	c := readAs(t, map[string]string{"KAKUTEI_FAILPOINT": "after-commit"})
+	c := readAs(t, map[string]string{"KAKUTEI_FAILPOINT": "after-commit", "KAKUTEI_JWT_SECRET": jwtKey})
 	require.NoError(t, c.check())
 	c.access.auth = "jwt"
 	require.EqualError(t, c.check(), "KAKUTEI_FAILPOINT: only where KAKUTEI_AUTH is demo")

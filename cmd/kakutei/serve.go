@@ -25,6 +25,8 @@ import (
 // serveConfig is everything that the service can be told.
 type serveConfig struct {
 	access  accessConfig
+	tokens  tokenConfig
+	limits  limitConfig
 	store   storeConfig
 	gateway gatewayConfig
 	work    workConfig
@@ -34,7 +36,7 @@ type serveConfig struct {
 }
 
 func (c *serveConfig) variables() []variable {
-	return slices.Concat(c.access.variables(), c.store.variables(), c.gateway.variables(), c.work.variables(),
+	return slices.Concat(c.access.variables(), c.tokens.variables(), c.limits.variables(), c.store.variables(), c.gateway.variables(), c.work.variables(),
 		c.books.variables(), c.log.variables(), c.failing.variables())
 }
 
@@ -56,6 +58,9 @@ func (c *serveConfig) check() error {
 	if err := c.failing.check(c.access.auth); err != nil {
 		return err
 	}
+	if err := c.tokens.check(c.access.auth); err != nil {
+		return err
+	}
 	return c.work.check(c.gateway.timeout)
 }
 
@@ -74,14 +79,14 @@ func (c *serveConfig) serve(ctx context.Context, p program) error {
 		}
 		return err
 	}
-	s, err := c.assemble(store, log) //nolint:contextcheck // each request brings its own
+	s, err := c.assemble(ctx, store, log)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
 	return s.run(ctx, cut, func() {
 		v, commit := built()
 		log.Info("serving", "address", s.listener.Addr().String(), "store", c.store.name(), "version", v, "commit", commit)
-		printTryout(p.stdout, s.listener.Addr(), c.store.name())
+		printTryout(p.stdout, s.listener.Addr(), c.store.name(), c.access.exampleToken())
 	})
 }
 
@@ -124,19 +129,21 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 }
 
 // assemble puts the layers together, from the store to the open port.
-func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error) {
+func (c *serveConfig) assemble(ctx context.Context, store opened, log *slog.Logger) (*service, error) {
 	inner, err := c.parts(store, log)
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.New(httpapi.Config{
+	callers, err := c.callers(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	api := httpapi.New(httpapi.Config{ //nolint:contextcheck // each request brings its own
 		Till: inner.till, Ledger: inner.ledger, Desk: inner.desk, Ready: store.Ready,
-		Auth: httpapi.DemoTokens{}, ExampleToken: exampleToken, AnyHost: c.access.exposed == exposed, Logger: log,
+		Auth: callers, ExampleToken: c.access.exampleToken(), AnyHost: c.access.anyHost(), Logger: log,
+		Origins: c.limits.origins, MaxInFlight: c.limits.inFlight, RateLimit: c.limits.rate,
 		Deadline: inner.times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 	})
-	if c.access.exposed == exposed {
-		log.Warn("DEMO MODE IS EXPOSED: whoever reaches this address may act as anybody", "listen", c.access.listen)
-	}
 	if c.failing.at != "" {
 		log.Warn("A FAILPOINT IS SET: this process kills itself in a payment", "failpoint", string(c.failing.at))
 	}
@@ -152,9 +159,9 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	comparing := comparing{reconciliation: inner.compared, interval: c.work.compareEvery, log: log}
 	return &service{
 		server: api.HTTPServer(c.access.listen), listener: listener,
-		background: []func(context.Context){sweeping.run, finishing.run, comparing.run}, last: inner.auditing.Run,
-		dropped: inner.auditing.Drop,
-		store:   store, unready: api.Drain, grace: c.work.grace, log: log,
+		background: []func(context.Context){sweeping.run, finishing.run, comparing.run, callers.keep},
+		last:       inner.auditing.Run, dropped: inner.auditing.Drop,
+		store: store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }
 

@@ -172,7 +172,7 @@ func TestAServiceThatIsNotReadyIsNotReadyForThoseWhoAsk(t *testing.T) {
 	c := readAs(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:"}, "--listen", "127.0.0.1:0")
 	store, err := c.store.open(t.Context(), slog.New(slog.DiscardHandler), soon)
 	require.NoError(t, err)
-	s, err := c.assemble(store, slog.New(slog.DiscardHandler))
+	s, err := c.assemble(t.Context(), store, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(s.listener.Close(), s.store.Close())) }()
 	readyz := func() int {

@@ -8,17 +8,25 @@ import (
 	"kakutei/interfaces/httpapi"
 )
 
-// exampleToken is whose orders the examples place.
-const exampleToken = "demo-alice"
+// exampleToken is whose orders the examples place; empty where nobody can know a token.
+func (c *accessConfig) exampleToken() string {
+	if c.auth == demo {
+		return "demo-alice"
+	}
+	return ""
+}
 
 // printTryout writes what somebody who has just started the service wants to know: where it is, and two lines to paste
 // into a shell.
-func printTryout(out io.Writer, at net.Addr, store string) {
+func printTryout(out io.Writer, at net.Addr, store, token string) {
 	base := "http://" + reachable(at)
-	place, confirm := httpapi.Examples(base, exampleToken)
+	place, confirm := httpapi.Examples(base, token)
 	fmt.Fprintf(out, "Kakutei is serving.\n\n  page   %s/\n  store  %s\n\n", base, store)
 	fmt.Fprint(out, "Paste these two lines into a shell, to place an order and to confirm its payment:\n\n")
 	fmt.Fprintf(out, "%s\n%s\n\n", place, confirm)
+	if token == "" {
+		fmt.Fprint(out, "They need a token of yours in the place of YOUR-TOKEN.\n\n")
+	}
 }
 
 // reachable is where a listener can be called from this machine: one on all interfaces is on loopback, too.

@@ -46,7 +46,7 @@ const demoOperator = "operator"
 func (DemoTokens) Authenticate(_ context.Context, token string) (Caller, error) {
 	name, isDemo := strings.CutPrefix(token, "demo-")
 	actor, company, hasCompany := strings.Cut(name, "@")
-	if !isDemo || !isName(actor) || hasCompany && !isName(company) {
+	if !isDemo || !IsName(actor) || hasCompany && !IsName(company) {
 		return Caller{}, ErrUnauthenticated
 	}
 	caller := Caller{Actor: actor, Customer: actor != demoOperator, Operator: actor == demoOperator}
@@ -56,8 +56,8 @@ func (DemoTokens) Authenticate(_ context.Context, token string) (Caller, error) 
 	return caller, nil
 }
 
-// isName is the rule for actors and companies: both become parts of keys that are joined with "|".
-func isName(text string) bool {
+// IsName is the rule for actors and companies: both become parts of keys that are joined with "|".
+func IsName(text string) bool {
 	return len(text) >= 1 && len(text) <= 128 && !strings.ContainsFunc(text, func(r rune) bool {
 		return r < 0x21 || r > 0x7e || r == '@' || r == '|'
 	})
@@ -93,11 +93,15 @@ func bearer(h http.Header) (token string, given bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// customer is the caller, who must be a customer. Errors: as caller; errForbidden.
+// customer makes the checks 2 and 3: it is the caller, who must be a customer. Errors: as caller; errForbidden,
+// errTooMany.
 func (s *Server) customer(c echo.Context) (Caller, error) {
 	caller, err := s.caller(c)
 	if err == nil && !caller.Customer {
 		err = errForbidden
+	}
+	if err == nil {
+		err = s.withinRate(caller)
 	}
 	return caller, err
 }
@@ -131,11 +135,14 @@ func isLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// operator is the name of the caller, who must be an operator. Errors: as caller; errForbidden.
+// operator makes the checks 2 and 3: it is the name of the caller, who must be an operator. Errors: as customer.
 func (s *Server) operator(c echo.Context) (name string, err error) {
 	caller, err := s.caller(c)
 	if err == nil && !caller.Operator {
 		err = errForbidden
+	}
+	if err == nil {
+		err = s.withinRate(caller)
 	}
 	return caller.Actor, err
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -44,10 +45,14 @@ func parsePage(name string) *template.Template {
 	return template.Must(template.New("layout.html").ParseFS(pageFiles, "pages/layout.html", name))
 }
 
+// placeholder stands where a reader's own token belongs.
+const placeholder = "YOUR-TOKEN"
+
 // Examples are two command lines that work when they are pasted into a shell one after the other: the first places an
 // order and keeps its id for the second, which confirms its payment. Pasted again, the first one places another order; the
-// second one is a retry and gets the same answer.
+// second one is a retry and gets the same answer. Without a token they hold a placeholder for one.
 func Examples(base, token string) (place, confirm string) {
+	token = cmp.Or(token, placeholder)
 	const request = `curl -sS %s -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' ` +
 		`-H "Idempotency-Key: %s" -d '%s'`
 	place = "ORDER=$(" + fmt.Sprintf(request, base+pathOrders, token, "place-$(date +%s%N)",
@@ -60,10 +65,7 @@ func Examples(base, token string) (place, confirm string) {
 
 // getStart answers GET /: how to connect.
 func (s *Server) getStart(c echo.Context) error {
-	token := s.config.ExampleToken
-	if token == "" {
-		token = "YOUR-TOKEN"
-	}
+	token := cmp.Or(s.config.ExampleToken, placeholder)
 	place, confirm := Examples(c.Scheme()+"://"+c.Request().Host, token)
 	return sendPage(c, startPage, struct {
 		Title, Place, Confirm, Token string
@@ -130,6 +132,5 @@ func sendPage(c echo.Context, page *template.Template, content any) error {
 	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentSecurityPolicy, pagePolicy)
-	header.Set(echo.HeaderReferrerPolicy, "no-referrer")
 	return send(c, http.StatusOK, echo.MIMETextHTMLCharsetUTF8, text.Bytes())
 }

@@ -66,14 +66,17 @@ func faultOf(err error) *fault.Fault {
 	}
 }
 
-// logFault logs what only operators may know: bugs and accidents. A request that is wrong is no news.
+// logFault logs what only operators may know: bugs and accidents, and why a token was refused, of which the answer says
+// nothing. Any other request that is wrong is no news, and of those that are shed the log tells in a line for many.
 func (s *Server) logFault(c echo.Context, f *fault.Fault, err error) {
 	level := slog.LevelDebug
-	switch problemsByCode[f.Code()].status {
-	case http.StatusInternalServerError:
+	switch status := problemsByCode[f.Code()].status; {
+	case status == http.StatusInternalServerError:
 		level = slog.LevelError
-	case http.StatusServiceUnavailable:
+	case status == http.StatusServiceUnavailable && !errors.Is(err, errShed):
 		level = slog.LevelWarn
+	case status == http.StatusUnauthorized:
+		level = slog.LevelInfo
 	}
 	v := visitOf(c)
 	attributes := []slog.Attr{

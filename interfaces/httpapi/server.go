@@ -15,7 +15,7 @@ import (
 	"kakutei/application/oversight"
 )
 
-// Config is what the edge works with. All but AnyHost and ExampleToken is required.
+// Config is what the edge works with. All but AnyHost, ExampleToken, Origins, the limits and their clock is required.
 type Config struct {
 	Till   *checkout.Till
 	Ledger *bookkeeping.Ledger
@@ -27,6 +27,15 @@ type Config struct {
 	AnyHost bool
 	// ExampleToken is what the start page's examples use; empty: a placeholder.
 	ExampleToken string
+
+	// Origins are those of the pages that may call from a browser, as browsers write them (Origin).
+	Origins []string
+	// MaxInFlight is how many requests may be at work at once; zero: any number.
+	MaxInFlight int
+	// RateLimit is how many requests per second an actor may send, with a burst of twice that; zero: any number.
+	RateLimit int
+	// Clock is what the rate is measured by; nil: time.Now.
+	Clock func() time.Time
 
 	Deadline  time.Duration // of the work for one request: idempotent.Config.Deadline
 	Lease     time.Duration // nobody is advised to wait longer
@@ -41,33 +50,45 @@ type Server struct {
 	echo   *echo.Echo
 	log    *slog.Logger
 	ready  readiness
+	slots  capacity
+	shed   shedding
+	rates  *rates // nil without a limit
 }
 
 // New makes the edge.
 func New(config Config) *Server {
-	s := &Server{config: config, echo: echo.New(), log: config.Logger, ready: readiness{ask: config.Ready}}
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	s := &Server{
+		config: config, echo: echo.New(), log: config.Logger, ready: readiness{ask: config.Ready},
+		slots: newCapacity(config.MaxInFlight), rates: newRates(config.RateLimit),
+	}
 	s.echo.HTTPErrorHandler = s.answerError
 	s.echo.Logger.SetOutput(slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn).Writer())
 	s.echo.Pre(routeAsSent)
-	s.echo.Use(s.begin, s.logged, recovered, s.onlyLoopback, onlyKnownMethods)
+	s.echo.Use(s.begin, s.logged, recovered, s.sharing, s.onlyLoopback, s.onlyKnownMethods)
 	s.routes()
 	return s
 }
 
 func (s *Server) routes() {
 	e := s.echo
-	e.POST(pathOrders, s.post(http.StatusCreated, s.placeOrder))
-	e.GET(pathOrder, s.getOrder)
-	e.POST(pathConfirm, s.post(http.StatusOK, s.confirmPayment))
-	e.POST(pathCancel, s.post(http.StatusOK, s.cancelOrder))
-	e.GET(pathOutcome, s.getOutcome)
-	e.POST(pathPost, s.postEntry)
-	e.GET(pathEntry, s.getEntry)
-	e.GET(pathPost, s.getEntry) // "post" names no entry, as any other text; else Allow would not tell of GET
-	e.GET(pathAudit, s.getAudit)
-	e.GET(pathUnresolved, s.getUnresolved)
-	e.POST(pathRelease, s.postRelease)
-	e.POST(pathResolve, s.postResolve)
+	// What works on the store needs a place; what tells how the service is never does.
+	api := func(method, path string, handler echo.HandlerFunc) { e.Add(method, path, handler, s.admitted) }
+	api(http.MethodPost, pathOrders, s.post(http.StatusCreated, s.placeOrder))
+	api(http.MethodGet, pathOrder, s.getOrder)
+	api(http.MethodPost, pathConfirm, s.post(http.StatusOK, s.confirmPayment))
+	api(http.MethodPost, pathCancel, s.post(http.StatusOK, s.cancelOrder))
+	api(http.MethodGet, pathOutcome, s.getOutcome)
+	api(http.MethodPost, pathPost, s.postEntry)
+	api(http.MethodGet, pathEntry, s.getEntry)
+	// "post" names no entry, as any other text; else Allow would not tell of GET
+	api(http.MethodGet, pathPost, s.getEntry)
+	api(http.MethodGet, pathAudit, s.getAudit)
+	api(http.MethodGet, pathUnresolved, s.getUnresolved)
+	api(http.MethodPost, pathRelease, s.postRelease)
+	api(http.MethodPost, pathResolve, s.postResolve)
 
 	for path, handler := range map[string]echo.HandlerFunc{
 		"/healthz":        getHealthz,

@@ -39,8 +39,8 @@ func (s *Server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 		v := &visit{requestID: requestID(request.Header)}
 		c.Set(visitName, v)
 		header.Set(echo.HeaderXRequestID, v.requestID)
-		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
-		if strings.HasPrefix(request.URL.Path, "/api/") {
+		secure(header)
+		if isAPI(request) {
 			header.Set(echo.HeaderCacheControl, "no-store")
 		}
 		if isOrderPost(c) {
@@ -124,13 +124,20 @@ func recovered(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // onlyKnownMethods answers 405 wherever the path has another method, HEAD and OPTIONS not excepted, which Echo would
-// answer by itself.
-func onlyKnownMethods(next echo.HandlerFunc) echo.HandlerFunc {
+// answer by itself. Only a browser's question before a request (CORS) is answered.
+func (s *Server) onlyKnownMethods(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if allow, isOther := c.Get(echo.ContextKeyHeaderAllow).(string); isOther {
-			c.Response().Header().Set(echo.HeaderAllow, strings.TrimPrefix(allow, http.MethodOptions+", "))
-			return echo.ErrMethodNotAllowed
+		allow, isOther := c.Get(echo.ContextKeyHeaderAllow).(string)
+		if !isOther {
+			return next(c)
 		}
-		return next(c)
+		allow = strings.TrimPrefix(allow, http.MethodOptions+", ")
+		if s.isPreflight(c.Request()) {
+			return answerPreflight(c, allow)
+		}
+		c.Response().Header().Set(echo.HeaderAllow, allow)
+		return echo.ErrMethodNotAllowed
 	}
 }
+
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
