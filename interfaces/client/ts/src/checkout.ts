@@ -49,8 +49,8 @@ const settling = 100;
 /** A run of an order's payment, which all callers of it share. */
 interface Paying extends Run {
   told(state: PaymentState): void;
-  /** Aborted when all callers have left. */
-  readonly leaving: AbortController;
+  /** Aborted when its time is over, or all callers have left. */
+  readonly span: AbortController;
   promise: Promise<Receipt>;
   /** How many callers wait for it. */
   callers: number;
@@ -138,10 +138,10 @@ export function createCheckout({
   };
 
   const start = (orderId: string, payment: Payment): Paying => {
-    const leaving = new AbortController();
+    const span = within(totalTime);
     const run: Paying = {
-      leaving,
-      signal: within(totalTime, leaving.signal),
+      span,
+      signal: span.signal,
       callers: 0,
       promise: undefined!,
       // A run that all its callers have left says nothing any more once there is another.
@@ -157,8 +157,8 @@ export function createCheckout({
   const outcome: Checkout['outcome'] = async (orderId, key = intents.of(orderId)?.key, { signal } = {}) => {
     if (!key) return undefined;
     try {
-      const span = within(totalTime, ...(signal ? [signal] : []));
-      const found: Outcome = await send(service, look(orderId, key), { signal: span, told() {} });
+      const span = within(totalTime, signal && aborted(signal));
+      const found: Outcome = await send(service, look(orderId, key), { signal: span.signal, told() {} });
       const { status, response, problem } = found;
       if (status !== 'IN_PROGRESS' && !running.has(orderId) && (intents.of(orderId)?.key ?? key) === key) {
         tell(orderId, settle(orderId, { key }, response ?? new Refused(key, problem!.status!, problem!, null)));
@@ -197,7 +197,7 @@ export function createCheckout({
       const leave = (): void => {
         if (--run.callers) return;
         forget(orderId, run);
-        run.leaving.abort(signal.reason);
+        run.span.abort(signal.reason);
       };
       signal.addEventListener('abort', leave);
       return Promise.race([aborted(signal), run.promise]);

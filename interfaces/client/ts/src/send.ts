@@ -52,7 +52,7 @@ export async function send(to: Service, call: Call, run: Run): Promise<any> {
       const before = intent.sent;
       intent.sent = true;
       if (!before) sending?.();
-      last = await tried(to, call, request, before, run.signal);
+      last = await tried(to, call, request, before, stopped);
       if (last.document) return last.document;
       run.signal.throwIfAborted();
       const wait = (last.asked ?? 0) + backoff(n);
@@ -78,11 +78,11 @@ async function tried(
   { intent, expects }: Call,
   request: Request,
   before: boolean | undefined,
-  caller: AbortSignal,
+  stopped: Promise<never>,
 ): Promise<Tried> {
   let response, text;
   try {
-    response = await fetch(request, { signal: within(tryTime, caller) });
+    response = await fetch(request, { signal: within(tryTime, stopped).signal });
     text = await response.text();
   } catch (cause) {
     return { cause, again: true }; // also of an answer that is cut off in its middle
@@ -115,9 +115,15 @@ async function ready(to: Service, { path, intent: { key, body } }: Call, stopped
   });
 }
 
-/** Aborted with one of the signals, or after so many ms. */
-export const within = (ms: number, ...signals: AbortSignal[]): AbortSignal =>
-  AbortSignal.any([...signals, AbortSignal.timeout(ms)]);
+/** What is aborted after so many ms, or with the reason that ends something larger. (AbortSignal.any would do, but the
+ * garbage collector of some engines takes its sources away.) */
+export function within(ms: number, stopped?: Promise<never>): AbortController {
+  const span = new AbortController();
+  const stop = (reason: unknown): void => span.abort(reason);
+  aborted(AbortSignal.timeout(ms)).catch(stop);
+  stopped?.catch(stop);
+  return span;
+}
 
 /** Rejects with the signal's reason when that is aborted, and never resolves: for races. */
 export function aborted(signal: AbortSignal): Promise<never> {
