@@ -251,6 +251,7 @@ suite('AbortSignal', () => {
     leaving.abort();
     await assert.rejects(call, { name: 'AbortError' });
     await until(() => states.at(-1).status === 'unknown');
+    assert.deepEqual([...new Set(statuses(states))], ['idle', 'sending', 'unknown'], 'no next try is announced');
     await pay(other);
     assert.equal(requests[1].key, requests[0].key);
     assert.equal(requests[1].body, requests[0].body);
@@ -427,6 +428,6 @@ suite('the outcome look-up', () => {
 });
 
 
-async function until(true_) {
-  while (!true_()) await new Promise(setImmediate);
+async function until(holds) {
+  while (!holds()) await new Promise(setImmediate);
 }
