@@ -91,6 +91,16 @@ suite('one key per order', () => {
     assert.equal(requests[1].body, '{"amount":1000,"currency":"JPY","paymentMethod":"pm_a"}');
   });
 
+  for (const advice of ['never', 'ask-them']) {
+    test(`a refusal that advises "${advice}" leaves the request as it was`, async () => {
+      const { pay, requests } = page(storage(), problem('later_odd', 409, advice), paid());
+      await assert.rejects(pay(), Refused);
+      await pay(other);
+      assert.equal(requests[1].key, requests[0].key);
+      assert.equal(requests[1].body, requests[0].body);
+    });
+  }
+
   test('a token that is over after a lost answer leaves the outcome unknown, and the request as it was', () =>
     inItsOwnTime(async () => {
       const { pay, requests, state } = page(storage(), { lost: 'reset' }, problem('unauthenticated', 401, 'after-fix'), paid());
