@@ -106,6 +106,7 @@ suite('in Chromium', () => {
     const release = front.hold();
     await Promise.all([pay(first), pay(second)]);
     await front.asked(1);
+    await first.waitForFunction(async () => (await navigator.locks.query()).pending.length === 1);
     await Promise.all([shows(first, /sending/), shows(second, /sending/)]);
     release();
     await Promise.all([shows(first, /paid/), shows(second, /paid/)]);
