@@ -41,6 +41,16 @@ suite('in Chromium', () => {
   const shows = (page, wanted) =>
     page.waitForFunction((text) => new RegExp(text).test(document.querySelector('#state').value), wanted.source);
 
+  // Until one tab holds the order's lock and another one waits for it.
+  const oneQueues = (page) =>
+    page.evaluate(async () => {
+      const last = performance.now() + 10_000;
+      while ((await navigator.locks.query()).pending.length !== 1) {
+        if (performance.now() > last) throw new Error('no tab waits for another');
+        await new Promise((later) => setTimeout(later, 10));
+      }
+    });
+
   const pay = (page) => page.click('#pay');
 
   const kept = (page) => page.evaluate(() => ({ ...localStorage }));
@@ -106,7 +116,7 @@ suite('in Chromium', () => {
     const release = front.hold();
     await Promise.all([pay(first), pay(second)]);
     await front.asked(1);
-    await first.waitForFunction(async () => (await navigator.locks.query()).pending.length === 1);
+    await oneQueues(first);
     await Promise.all([shows(first, /sending/), shows(second, /sending/)]);
     release();
     await Promise.all([shows(first, /paid/), shows(second, /paid/)]);

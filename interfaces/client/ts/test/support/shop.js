@@ -9,7 +9,7 @@ const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,
   const asked = new URLSearchParams(location.search)
   const orderId = asked.get('order')
   const payment = { amount: 1000, currency: 'JPY', paymentMethod: asked.get('method') ?? 'pm_ok' }
-  const storage = asked.has('session') ? sessionStorage : localStorage
+  const storage = asked.has('session') ? sessionStorage : undefined
   const checkout = createCheckout({ url: '', token: () => 'demo-alice', storage })
   checkout.subscribe(orderId, (state) => (document.querySelector('#state').value = state.status))
   document.querySelector('#pay').onclick = () => checkout.confirmPayment(orderId, payment).catch(() => {})
