@@ -28,8 +28,19 @@ build: ## Build bin/kakutei
 check: vet lint layers test ## All that CI checks
 
 .PHONY: test
-test: compiler ## Run the tests under the race detector, with a PostgreSQL server (PKG=./domain/... for a part)
+test: compiler $(if $(filter ./...,$(PKG)),ts) ## Run the tests under the race detector, with a PostgreSQL server (PKG=./domain/... for a part)
 	CGO_ENABLED=1 .ci/with-postgres go test -race -timeout 20m $(PKG)
+
+TS := interfaces/client/ts
+
+.PHONY: ts
+ts: build ## Check and test the browser client against bin/kakutei, in Node.js and in Chromium
+	.ci/with-browser $(MAKE) --no-print-directory $(TS)/node_modules/.package-lock.json
+	.ci/with-browser npm --prefix $(TS) --silent test
+
+$(TS)/node_modules/.package-lock.json: $(TS)/package-lock.json
+	npm --prefix $(TS) ci --no-progress
+	touch $@
 
 .PHONY: lint
 lint: ## Check format and style, as .golangci.yml says
@@ -85,7 +96,7 @@ tidy: ## Make both go.mod files match the imports
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin coverage.out
+	rm -rf bin coverage.out $(TS)/dist $(TS)/node_modules
 
 # The race detector is C code.
 .PHONY: compiler
