@@ -102,17 +102,18 @@ func (s *Store) Migrate(ctx context.Context) (err error) {
 			return nil
 		}
 		// SQLite has no lock that a migration could take beside its own transaction: of several processes that start at
-		// once, all but one find the file busy or the work done.
-		if s.schema.dialect != goose.DialectSQLite3 || !metAnother(err) || !pause(ctx, 5) {
+		// once, all but one find the file busy or the work done, whatever that looks like to a statement.
+		if s.schema.dialect != goose.DialectSQLite3 || !metAnother(ctx, p, current, err) || !pause(ctx, 5) {
 			return fmt.Errorf("gormstore: migrations: %w", err)
 		}
 	}
 }
 
-func metAnother(err error) bool {
-	text := err.Error() // goose drops the driver's error in some places
-	return strings.Contains(text, "locked") || strings.Contains(text, "already exists") ||
-		strings.Contains(text, "UNIQUE constraint failed: goose_db_version")
+// metAnother tells whether another process is at it: the file is busy, or the schema has moved on since it was current.
+func metAnother(ctx context.Context, p *goose.Provider, current int64, err error) bool {
+	now, versionErr := p.GetDBVersion(ctx)
+	text := errors.Join(err, versionErr).Error() // goose drops the driver's error in some places
+	return strings.Contains(text, "locked") || strings.Contains(text, "goose_db_version") || versionErr == nil && now > current
 }
 
 // proof changes as many pages of a SQLite file as a payment does at the most, each to something new: on a disk with less

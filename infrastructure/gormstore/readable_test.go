@@ -159,6 +159,29 @@ func TestNoHandWritesATimeThatCannotBeReadOnSQLite(t *testing.T) {
 	refuses(t, d, "neither disputed nor not", "UPDATE idempotency_records SET disputed = 7")
 }
 
+// An infinite lease would be nobody's, and an infinite payment's place in the list before or behind all others.
+func TestNoHandWritesATimeThatCannotBeReadOnPostgreSQL(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	s := storetest.OpenShop(d.Open(t, 1), storetest.NewProvider())
+	ids := placed(t, s, 1)
+	_, err := s.ConfirmPayment(t.Context(), storetest.Payment(ids[0], "k"))
+	require.NoError(t, err)
+	for table, columns := range map[string][]string{
+		"orders":              {"placed_at", "attempt_begun_at", "paid_at"},
+		"idempotency_records": {"created_at", "lease_expires_at", "recover_from", "completed_at", "expires_at"},
+		"journal_entries":     {"posted_at"},
+	} {
+		for _, column := range columns {
+			for _, at := range []string{"infinity", "-infinity", "10000-01-01 00:00:00+00", "0001-01-01 00:00:00+00 BC"} {
+				refuses(t, d, column+" "+at, "UPDATE "+table+" SET "+column+" = '"+at+"'")
+			}
+		}
+	}
+	refuses(t, d, "a line of the book", `INSERT INTO simulator_charges
+		(gateway_key, order_id, attempt, amount, currency, method, status, booked_at)
+		VALUES ('k', 'o', 1, 1, 'JPY', '', 'failed', 'infinity')`)
+}
+
 // An entry that was put in by hand under the document of an order, in a currency that is none, stands: the payment does
 // not wait behind it, and what was booked is told as a mismatch. Read by itself it is not served.
 func TestAPaymentDoesNotWaitBehindAnEntryThatCannotBeRead(t *testing.T) {
