@@ -37,14 +37,16 @@ func TestSixAtOnceMigrateOnce(t *testing.T) {
 	for name, url := range unmigrated(t) {
 		t.Run(name, func(t *testing.T) {
 			var starting sync.WaitGroup
+			var stores []*gormstore.Store
 			for range 6 {
 				s := open(t, url)
-				starting.Go(func() {
-					assert.NoError(t, s.Migrate(t.Context()))
-					assert.NoError(t, s.Ready(t.Context()))
-				})
+				stores = append(stores, s)
+				starting.Go(func() { assert.NoError(t, s.Migrate(t.Context())) })
 			}
 			starting.Wait()
+			for _, s := range stores {
+				assert.NoError(t, s.Ready(t.Context()))
+			}
 		})
 	}
 }
