@@ -170,6 +170,9 @@ func (c *comparison) charge(ctx context.Context, a account, t taken) error {
 	switch {
 	case a.unreadable != nil:
 		return c.unreadable(a.id, a.unreadable)
+	case !a.fits(t) && !a.lists(t): // the provider's two lists differ: what one of them shows is taken
+		a.charges = append(a.charges, t)
+		return c.report(a.findings())
 	case !a.fits(t):
 		if first, found := c.firstMisfit(a); found && first.gatewayKey == t.gatewayKey {
 			return c.report(a.findings())

@@ -186,6 +186,17 @@ var reconciling = append([]check{
 		tally := m.run(0, func(oversight.Finding) error { return nil })
 		assert.Equal(t, map[oversight.FindingKind]int{oversight.PaidNotCharged: 2}, tally.Findings, "now it can tell")
 	}},
+	{"a charge that only one of the provider's lists shows is told", func(t *testing.T, s Opened) {
+		m := openMarket(t, s)
+		open, twice := m.orders(tea(t)), m.pays("paid", "")
+		m.books(m.charge(time.Hour).forOrder(open))
+		m.books(m.charge(time.Minute).forOrder(twice).attempt(2))
+		m.hides = func(l payment.Booking) bool { return l.OrderID == string(open) || l.Attempt == 2 }
+		want := []string{"charged_not_paid " + string(open), "charged_twice " + string(twice)}
+		for page := range 4 {
+			assert.ElementsMatch(t, want, m.reconciled(page), "pages of %d", page)
+		}
+	}},
 	{"what cannot be compared is an error, not a clean bill", func(t *testing.T, s Opened) {
 		m := openMarket(t, s)
 		m.books(m.charge(time.Hour).forOrder("no order"))
@@ -327,6 +338,22 @@ var plants = map[string]func(m *market) (orderID string, want []string){
 		m.books(c.forOrder(p.ID))
 		return string(p.ID), []string{"money_differs"}
 	},
+	"a payment that is booked over other money": func(m *market) (string, []string) {
+		c := m.charge(time.Hour)
+		p := m.paid(time.Hour).by(c)
+		m.addsOrder(p.State)
+		other := p.State
+		other.Total = money.Of(1001, p.Total.Currency())
+		do(m.t, m.Work, func(tx port.Tx) error {
+			content, err := journal.NewContent(m.invoice(other), other.Total.Currency(), nil)
+			require.NoError(m.t, err)
+			e := journal.Book(journal.NewID(), content, "hand", p.PaidAt)
+			e.PostingKey = m.invoice(p.State).PostingKey() // as if a hand had changed it later
+			return tx.Journal().Post(m.t.Context(), e, func(journal.Entry) {})
+		})
+		m.books(c.forOrder(p.ID))
+		return string(p.ID), []string{"money_differs"}
+	},
 	"a charge whose answer was lost": func(m *market) (string, []string) {
 		id := m.pays("lost", "pm_lost_answer")
 		return string(id), []string{"unresolved"}
@@ -387,8 +414,9 @@ type market struct {
 	book    *gateway.MemoryBook
 	name    string
 	lookups atomic.Int64
-	broken  error  // why a look-up fails
-	listed  func() // what happens when a look-up has been read
+	broken  error                        // why a look-up fails
+	listed  func()                       // what happens when a look-up has been read
+	hides   func(l payment.Booking) bool // which lines a look-up does not show
 }
 
 func openMarket(t *testing.T, s Opened) *market {
@@ -439,6 +467,9 @@ func (m *market) Lookup(ctx context.Context, orderID string) ([]payment.Booking,
 		return nil, m.broken
 	}
 	list, err := gateway.NewSimulator(m.book, time.Now).Lookup(ctx, orderID)
+	if m.hides != nil {
+		list = slices.DeleteFunc(list, m.hides)
+	}
 	if m.listed != nil {
 		m.listed()
 	}
