@@ -104,11 +104,21 @@ type comparison struct {
 	tally    Tally
 }
 
+// errEndless says that the provider's list leads back to where it was.
+var errEndless = errors.New("oversight: the provider's list leads back to where it was")
+
 func (c *comparison) run(ctx context.Context) error {
-	for after := ""; ; {
+	met := "" // of all cursors one, a later one after twice as many pages: so any circle is noticed
+	for after, pages := "", 1; ; pages++ {
 		page, next, err := c.Provider.Charges(ctx, c.tally.Since, after, c.Page)
 		if err != nil {
 			return err
+		}
+		if next != "" && next == met {
+			return errEndless
+		}
+		if pages&(pages-1) == 0 {
+			met = next
 		}
 		charges := takenIn(page)
 		if err := c.charges(ctx, page); err != nil {

@@ -197,6 +197,22 @@ var reconciling = append([]check{
 			assert.ElementsMatch(t, want, m.reconciled(page), "pages of %d", page)
 		}
 	}},
+	{"a list that leads in a circle comes to an end", func(t *testing.T, s Opened) {
+		m := openMarket(t, s)
+		for i := range 5 {
+			m.pays(fmt.Sprintf("k-%d", i), "")
+		}
+		cursors := map[string]string{} // the first three pages, then the second and third again and again
+		m.turns = func(next string) string {
+			if len(cursors) < 3 {
+				cursors[fmt.Sprint(len(cursors))] = next
+				return next
+			}
+			return cursors["0"]
+		}
+		_, err := m.reconciliation(1).Run(t.Context(), 24*time.Hour, func(oversight.Finding) error { return nil })
+		require.ErrorContains(t, err, "leads back")
+	}},
 	{"what cannot be compared is an error, not a clean bill", func(t *testing.T, s Opened) {
 		m := openMarket(t, s)
 		m.books(m.charge(time.Hour).forOrder("no order"))
@@ -414,6 +430,7 @@ type market struct {
 	book    *gateway.MemoryBook
 	name    string
 	lookups atomic.Int64
+	turns   func(next string) string     // where the list goes on instead
 	broken  error                        // why a look-up fails
 	listed  func()                       // what happens when a look-up has been read
 	hides   func(l payment.Booking) bool // which lines a look-up does not show
@@ -457,7 +474,11 @@ func (r findingRecords) Find(ctx context.Context, s idempotency.Scope) (idempote
 func (m *market) Charges(
 	ctx context.Context, since time.Time, after string, limit int,
 ) ([]payment.Booking, string, error) {
-	return gateway.NewSimulator(m.book, time.Now).Charges(ctx, since, after, limit)
+	page, next, err := gateway.NewSimulator(m.book, time.Now).Charges(ctx, since, after, limit)
+	if m.turns != nil {
+		next = m.turns(next)
+	}
+	return page, next, err
 }
 
 // Lookup counts.
