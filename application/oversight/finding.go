@@ -96,6 +96,13 @@ func (a account) lists(t taken) bool {
 	return slices.ContainsFunc(a.charges, func(c taken) bool { return c.gatewayKey == t.gatewayKey && c.ID == t.ID })
 }
 
+// adopts tells that the order's running attempt will find the only charge there is, although an attempt that was written
+// off has taken it.
+func (a account) adopts(t taken) bool {
+	return a.order.Status == order.PaymentPending && !a.abandoned && !a.elsewhere && len(a.charges) == 1 &&
+		a.lists(t) && a.order.Attempt.Adopts(t.gatewayKey, t.Money)
+}
+
 func (a account) isUnreadable() bool { return a.unreadable != nil }
 
 func (a account) booked() bool { return a.entry != nil && a.bookedMoney() == a.order.Total }

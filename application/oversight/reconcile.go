@@ -180,6 +180,9 @@ func (c *comparison) charge(ctx context.Context, a account, t taken) error {
 	switch {
 	case a.unreadable != nil:
 		return c.unreadable(a.id, a.unreadable)
+	case a.adopts(t):
+		return c.unresolved(a, t, "the order is PAYMENT_PENDING: its request or the recovery finds the charge of an attempt "+
+			"that was written off")
 	case !a.fits(t) && !a.lists(t): // the provider's two lists differ: what one of them shows is taken
 		a.charges = append(a.charges, t)
 		return c.report(a.findings())

@@ -414,6 +414,23 @@ var plants = map[string]func(m *market) (orderID string, want []string){
 		m.books(m.charge(time.Hour).forOrder(id))
 		return string(id), []string{"charged_not_paid"}
 	},
+	"the late charge of an attempt that was written off, which the next one will find": func(m *market) (string, []string) {
+		o := tea(m.t)
+		id := m.orders(o)
+		m.writesOff(o)
+		m.begins(o)
+		m.books(m.charge(time.Minute).forOrder(id))
+		return string(id), []string{"unresolved"}
+	},
+	"the late charge of an attempt that was written off, beside the next one's": func(m *market) (string, []string) {
+		o := tea(m.t)
+		id := m.orders(o)
+		m.writesOff(o)
+		m.begins(o)
+		m.books(m.charge(2 * time.Minute).forOrder(id).attempt(2))
+		m.books(m.charge(time.Minute).forOrder(id))
+		return string(id), []string{"charged_not_paid", "charged_twice", "unresolved"}
+	},
 	"a charge of an attempt that is over, while the next one runs": func(m *market) (string, []string) {
 		id := m.pays("declined", "pm_declined")
 		m.confirms(id, "lost again", "pm_lost_answer") // attempt 2
@@ -541,6 +558,33 @@ func (m *market) pays(key, method string) order.ID {
 	id := placed(m.t, m.shop)
 	m.confirms(id, key+string(id), method)
 	return id
+}
+
+// begins has the order's next attempt run under a record of its own.
+func (m *market) begins(o *order.Order) {
+	m.t.Helper()
+	s := o.State()
+	key := fmt.Sprintf("next %s", s.ID)
+	do(m.t, m.Work, changing(m.t, o, func(o *order.Order, now time.Time) error {
+		_, _, err := o.BeginPayment(order.PaymentRequest{Key: key, Money: s.Total}, now)
+		return err
+	}))
+	reserved(m.t, m.Work, idempotency.Reservation{
+		Scope: ScopeOf(Payment(s.ID, key)), Request: idempotency.Request("").With("order", string(s.ID)),
+		Token: idempotency.NewToken(),
+	})
+}
+
+// writesOff has an attempt that an operator's word has ended.
+func (m *market) writesOff(o *order.Order) {
+	m.t.Helper()
+	do(m.t, m.Work, changing(m.t, o, func(o *order.Order, now time.Time) error {
+		a, _, err := o.BeginPayment(order.PaymentRequest{Key: "k", Money: o.State().Total}, now)
+		if err != nil {
+			return err
+		}
+		return o.DeclinePayment(a.Number, payment.Decline{Code: "said", WriteOff: true})
+	}))
 }
 
 func (m *market) confirms(id order.ID, key, method string) {
