@@ -59,7 +59,7 @@ func (p *confirmation) changedByHand(o *order.Order) (next idempotent.Next, deci
 }
 
 // giveUp ends a payment of which nothing was charged, unless the provider's list says otherwise, and leaves the order
-// as a hand has made it.
+// as a hand has made it. One that can still be paid remembers that the attempt was written off.
 func (p *confirmation) giveUp(left order.State) idempotent.Call {
 	attempt := left.Attempt
 	attempt.OrderID = string(left.ID) // also if a hand has taken the attempt away
@@ -73,10 +73,17 @@ func (p *confirmation) giveUp(left order.State) idempotent.Call {
 			if err != nil {
 				return nil, err
 			}
-			if s := o.State(); s.Status != left.Status || s.Version != left.Version {
+			s := o.State()
+			if s.Status != left.Status || s.Version != left.Version {
 				return nil, order.ErrOtherAttempt
 			}
-			_, _, err = o.BeginPayment(order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money}, tx.Now())
+			if o.WriteOff() { // its charge may still be on its way to the provider
+				if err := tx.Orders().Save(ctx, o); err != nil {
+					return nil, err
+				}
+			}
+			asked := order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money}
+			_, _, err = order.Rehydrate(s).BeginPayment(asked, tx.Now())
 			if refusal, refused := fault.Refusal(err); refused {
 				return refusal, p.audit(ctx, tx)
 			}

@@ -135,6 +135,24 @@ func TestMoneyThatWasTakenForAnOrderThatAHandHasCancelledIsNotDenied(t *testing.
 	})
 }
 
+// The word ends such a payment here, and nobody has told the provider: its charge may come all the same.
+func TestTheNextKeyFindsAChargeThatCameAfterAHandAndAWord(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		id := s.left(t, storetest.Unreachable)
+		running := s.state(t, id).Attempt
+		s.byHand(t, id, placedByHand)
+		_, err := s.Resolve(t.Context(), word(false))
+		require.NoError(t, err)
+		_, err = s.Provider.Charge(t.Context(), running)
+		require.NoError(t, err)
+
+		answer, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k2"))
+		require.NoError(t, err)
+		assert.Equal(t, order.Paid, receipt(t, answer).Status)
+		assert.Equal(t, 1, s.Provider.Charges())
+	})
+}
+
 // An order that a hand has changed while the list was read is not decided by what stood before.
 func TestAnOrderThatAHandChangesWhileItsPaymentIsGivenUpIsLeftAlone(t *testing.T) {
 	inBothShops(t, func(t *testing.T, s shop) {

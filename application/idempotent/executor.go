@@ -39,7 +39,7 @@ type Executor struct {
 	doubts    doubts
 }
 
-// remembered is how many finished records an instance knows of: 64 bytes or so for each.
+// remembered is how many finished records an instance knows of: 72 bytes or so for each.
 const remembered = 1 << 16
 
 // New makes an executor over a store.
@@ -86,7 +86,7 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	if err != nil {
 		return Answer{}, err
 	}
-	e.finished.add(in.Scope)
+	e.finished.add(in.Scope, r.held.Token)
 	return answer, nil
 }
 

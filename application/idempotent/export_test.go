@@ -10,7 +10,7 @@ var (
 )
 
 // Add is add.
-func (f *finished) Add(s scope) { f.add(s) }
+func (f *finished) Add(s scope) { f.add(s, "") }
 
 // Has is has.
 func (f *finished) Has(s scope) bool { return f.has(s) }

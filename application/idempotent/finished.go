@@ -10,31 +10,34 @@ import (
 	"kakutei/domain/idempotency"
 )
 
-// finished remembers which records this instance has seen finished, by a commit that was acknowledged, the latest of them.
-// It says only where to look first: such a record is read before anything is reserved, and what is not found finished is
-// the reservation's to judge. So forgetting costs a little time, and remembering what is gone no more.
+// finished remembers which records this instance has seen finished, by a commit that was acknowledged, the latest of them,
+// each with the token of the execution that finished it: once a record has expired its key may be another intent's, and of
+// that one's commit nobody here knows anything. It says only where to look first: such a record is read before anything is
+// reserved, and what is not found finished by that execution is the reservation's to judge. So forgetting costs a little
+// time, and remembering what is gone no more.
 type finished struct {
 	seed   maphash.Seed
 	mu     sync.Mutex
-	known  map[uint64]struct{}
-	oldest []uint64 // a ring, in the order of coming
+	known  map[uint64]uint64 // hashes of scopes and tokens
+	oldest []uint64          // a ring, in the order of coming
 	next   int
 }
 
 func newFinished(capacity int) *finished {
 	return &finished{
-		seed: maphash.MakeSeed(), known: make(map[uint64]struct{}, capacity), oldest: make([]uint64, 0, capacity),
+		seed: maphash.MakeSeed(), known: make(map[uint64]uint64, capacity), oldest: make([]uint64, 0, capacity),
 	}
 }
 
-func (f *finished) add(s idempotency.Scope) {
+func (f *finished) add(s idempotency.Scope, by idempotency.Token) {
 	h := maphash.Comparable(f.seed, s)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.known[h]; ok {
+	_, ok := f.known[h]
+	f.known[h] = maphash.Comparable(f.seed, by)
+	if ok {
 		return
 	}
-	f.known[h] = struct{}{}
 	if len(f.oldest) < cap(f.oldest) {
 		f.oldest = append(f.oldest, h)
 		return
@@ -50,6 +53,15 @@ func (f *finished) has(s idempotency.Scope) bool {
 	defer f.mu.Unlock()
 	_, ok := f.known[h]
 	return ok
+}
+
+// hasBy tells whether it was that execution that was seen to finish the record.
+func (f *finished) hasBy(s idempotency.Scope, by idempotency.Token) bool {
+	h := maphash.Comparable(f.seed, s)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known, ok := f.known[h]
+	return ok && known == maphash.Comparable(f.seed, by)
 }
 
 // replay answers a repeat of what was finished here from the record, without reserving anything. answered is false if
@@ -69,7 +81,7 @@ func (r *run) replay(ctx context.Context) (answer Answer, answered bool, err err
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):
 		return Answer{}, false, nil
-	case err != nil || verdict != idempotency.Done:
+	case err != nil || verdict != idempotency.Done || !r.finished.hasBy(r.stored.Scope, r.stored.Token):
 		return Answer{}, false, err
 	}
 	r.held = r.stored

@@ -29,6 +29,29 @@ func TestOnlyTheLatestFinishedRecordsAreRemembered(t *testing.T) {
 	assert.False(t, f.Has(idempotency.Scope{Operation: "Op", Actor: "bob", Key: "c"}))
 }
 
+// Of the commit that has finished the key's next intent nobody here was told: a standby need not have it yet. So the
+// answer comes from the reservation, whose commit waits.
+func TestARememberedRecordThatAnotherInstanceHasFinishedAnewIsReserved(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		waits := &waiting{UnitOfWork: d.work}
+		here := deskOver(waits, d.clock, storetest.Times)
+		_, err := here.Execute(t.Context(), intent, knowing("the first"))
+		require.NoError(t, err)
+		d.clock.Pass(storetest.Times.Retention)
+		_, err = d.beside().Execute(t.Context(), intent, knowing("the next"))
+		require.NoError(t, err)
+
+		for _, want := range []int{1, 0} { // then it is remembered
+			waits.seen = nil
+			answer, err := here.Execute(t.Context(), intent, never(t))
+			require.NoError(t, err)
+			assert.True(t, answer.Replayed)
+			assert.Equal(t, `"the next"`, string(answer.Document))
+			assert.Len(t, waits.seen, want)
+		}
+	})
+}
+
 // What is remembered is no more than a hint: the store's word counts.
 func TestARememberedRecordThatIsGoneOrExpiredIsExecutedAnew(t *testing.T) {
 	onBothStores(t, func(t *testing.T, d desk) {

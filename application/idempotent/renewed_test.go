@@ -59,6 +59,38 @@ func (r earlyRecords) Unresolved(ctx context.Context, _ bool, _ int) ([]idempote
 	return []idempotency.Record{r.ended(stands)}, err
 }
 
+// What prepare finds may be what another one has left who was faster: his outcome is the answer then, and it is no
+// news of an order that nobody can explain.
+func TestWhatWasFinishedMeanwhileIsAnsweredFromTheRecordWhateverIsFoundBehindIt(t *testing.T) {
+	for name, found := range map[string]error{"a refusal": errRefused, "an accident": errAccident} {
+		t.Run(name, func(t *testing.T) {
+			onBothStores(t, func(t *testing.T, d desk) {
+				silent := operation{call: func(context.Context) error { return errOutside }}
+				_, err := d.Execute(t.Context(), intent, silent.steps)
+				assertUnknown(t, err)
+				left := d.record(t)
+				finished, err := d.Execute(t.Context(), intent, (&operation{}).steps)
+				require.NoError(t, err)
+
+				reads := 0
+				late := early{d.work, func(r idempotency.Record) idempotency.Record {
+					if reads++; reads == 1 {
+						return left
+					}
+					return r
+				}}
+				there := idempotent.New(late, d.documents, d.seen, storetest.Times)
+				answer, err := there.Execute(t.Context(), intent, func(context.Context, port.Tx) (idempotent.Next, error) {
+					return idempotent.Next{}, found
+				})
+				require.NoError(t, err)
+				assert.True(t, answer.Replayed)
+				assert.Equal(t, finished.Outcome, answer.Outcome)
+			})
+		})
+	}
+}
+
 // A holder in doubt keeps his token when he renews his lease. Nobody who has seen it over before that takes the record
 // from him: neither a client's retry or an operator's word, nor the recovery, nor a release.
 func TestAHolderWhoHasRenewedHisLeaseIsNotTakenForDeadByWhoHasReadTheRecordBefore(t *testing.T) {

@@ -75,13 +75,14 @@ func (r *run) judge(tx port.Tx, now *reserved) error {
 // execute has the use case prepare. The record is touched last, as by a completion: so the two cannot wait for each
 // other.
 func (r *run) execute(ctx context.Context, tx port.Tx, now *reserved) (err error) {
-	if now.next, err = r.next(ctx, tx); err != nil {
-		return r.whose(ctx, tx, err)
-	}
+	now.next, err = r.next(ctx, tx)
 	if now.takeover {
-		if err := stillVacant(ctx, tx, now.reservation); err != nil {
-			return err
+		if lost := stillVacant(ctx, tx, now.reservation); err == nil || errors.Is(lost, idempotency.ErrLost) {
+			err = lost // whatever prepare has found may be what the faster one has left
 		}
+	}
+	if err != nil {
+		return r.whose(ctx, tx, err)
 	}
 	switch {
 	case now.next.call == nil:

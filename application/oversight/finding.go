@@ -2,9 +2,11 @@ package oversight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kakutei/domain/journal"
+	"kakutei/domain/money"
 	"kakutei/domain/order"
 	"kakutei/domain/payment"
 )
@@ -89,9 +91,23 @@ func (a account) running(c taken) bool {
 	return a.order.Status == order.PaymentPending && c.gatewayKey == a.order.Attempt.GatewayKey() && !a.elsewhere
 }
 
+// lists tells that the charge is among all that the provider lists for the order.
+func (a account) lists(t taken) bool {
+	return slices.ContainsFunc(a.charges, func(c taken) bool { return c.gatewayKey == t.gatewayKey && c.ID == t.ID })
+}
+
+// adopts tells that the order's running attempt will find the only charge there is, although an attempt that was written
+// off has taken it.
+func (a account) adopts(t taken) bool {
+	return a.order.Status == order.PaymentPending && !a.abandoned && !a.elsewhere && len(a.charges) == 1 &&
+		a.lists(t) && a.order.Attempt.Adopts(t.gatewayKey, t.Money)
+}
+
 func (a account) isUnreadable() bool { return a.unreadable != nil }
 
-func (a account) booked() bool { return a.entry != nil && a.entry.Currency == a.order.Total.Currency() }
+func (a account) booked() bool { return a.entry != nil && a.bookedMoney() == a.order.Total }
+
+func (a account) bookedMoney() money.Money { return money.Of(a.entry.Source.Total, a.entry.Currency) }
 
 // findings are all that is wrong with the order, at most one of a kind.
 func (a account) findings() (found []Finding) {
@@ -124,7 +140,7 @@ func (a account) paid(add func(kind FindingKind, chargeID, format string, args .
 	case own.Money != s.Total:
 		add(MoneyDiffers, own.ID, "taken: %s; the order is over %s", own.Money, s.Total)
 	case a.entry != nil && !a.booked():
-		add(MoneyDiffers, own.ID, "booked in %s as entry %s; the order is over %s", a.entry.Currency, a.entry.ID, s.Total)
+		add(MoneyDiffers, own.ID, "booked: %s as entry %s; the order is over %s", a.bookedMoney(), a.entry.ID, s.Total)
 	}
 	if a.entry == nil {
 		add(PaidNotBooked, s.ChargeID, "the order is PAID, and no entry stands under its posting key")

@@ -104,11 +104,21 @@ type comparison struct {
 	tally    Tally
 }
 
+// errEndless says that the provider's list leads back to where it was.
+var errEndless = errors.New("oversight: the provider's list leads back to where it was")
+
 func (c *comparison) run(ctx context.Context) error {
-	for after := ""; ; {
+	met := "" // of all cursors one, a later one after twice as many pages: so any circle is noticed
+	for after, pages := "", 1; ; pages++ {
 		page, next, err := c.Provider.Charges(ctx, c.tally.Since, after, c.Page)
 		if err != nil {
 			return err
+		}
+		if next != "" && next == met {
+			return errEndless
+		}
+		if pages&(pages-1) == 0 {
+			met = next
 		}
 		charges := takenIn(page)
 		if err := c.charges(ctx, page); err != nil {
@@ -170,6 +180,12 @@ func (c *comparison) charge(ctx context.Context, a account, t taken) error {
 	switch {
 	case a.unreadable != nil:
 		return c.unreadable(a.id, a.unreadable)
+	case a.adopts(t):
+		return c.unresolved(a, t, "the order is PAYMENT_PENDING: its request or the recovery finds the charge of an attempt "+
+			"that was written off")
+	case !a.fits(t) && !a.lists(t): // the provider's two lists differ: what one of them shows is taken
+		a.charges = append(a.charges, t)
+		return c.report(a.findings())
 	case !a.fits(t):
 		if first, found := c.firstMisfit(a); found && first.gatewayKey == t.gatewayKey {
 			return c.report(a.findings())

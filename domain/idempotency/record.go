@@ -193,7 +193,7 @@ const longestBackoff = 10 * time.Minute
 // minutes.
 func (r Record) Postponed(t Token, now time.Time, interval time.Duration) Record {
 	backoff := longestBackoff
-	if interval < longestBackoff>>r.Recoveries { // shifted far enough it is 0: no doubling overflows
+	if interval <= longestBackoff>>r.Recoveries { // shifted far enough it is 0: no doubling overflows
 		backoff = interval << r.Recoveries
 	}
 	r.Token, r.RecoverFrom = t, now.Add(backoff)

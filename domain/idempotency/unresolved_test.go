@@ -85,6 +85,13 @@ func TestHowLongTheRecoveryLeavesARecordAlone(t *testing.T) {
 	}
 }
 
+// Half of ten minutes, taken often enough, is no whole number: what comes close to ten minutes is not yet there.
+func TestTheLastDoublingBeforeTenMinutesIsADoubling(t *testing.T) {
+	r := holder.Opened(opened, lease)
+	r.Recoveries = 39
+	assert.Equal(t, time.Duration(1<<39), r.Postponed("recovery", ends, 1).RecoverFrom.Sub(ends))
+}
+
 func TestTheBackoffNeverShrinksAndNeverExceedsTenMinutesHoweverOftenARecordWasTried(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		interval := time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "interval"))

@@ -167,6 +167,16 @@ func (o *Order) DeclinePayment(attempt int, d payment.Decline) error {
 	return nil
 }
 
+// WriteOff ends the last attempt by a person's word after a hand has made the order PLACED while it ran: nobody has told
+// the provider, so whoever comes after it looks for its charge first. Of any other order there is nothing to write off.
+func (o *Order) WriteOff() (changed bool) {
+	if o.s.Status != Placed || o.s.Attempt.WrittenOff == o.s.Attempt.Number {
+		return false
+	}
+	o.s.Attempt.WrittenOff = o.s.Attempt.Number
+	return true
+}
+
 // Cancel ends an order that nobody has paid or is paying. One that is cancelled stays as it was, with its first reason:
 // changed is false. Errors: ErrPaymentInProgress, ErrInvalidState.
 func (o *Order) Cancel(reason string, now time.Time) (changed bool, err error) {

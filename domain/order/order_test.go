@@ -118,6 +118,25 @@ func TestTheAttemptsAfterOneThatWasWrittenOffKnowOfIt(t *testing.T) {
 	assert.Equal(t, 3, fourth.WrittenOff)
 }
 
+// What a hand has made PLACED while it was being paid may be charged yet; of every other order there is nothing to say.
+func TestAnAttemptThatAHandHasTakenBackIsWrittenOff(t *testing.T) {
+	s := orderThatIs(t, pending).State()
+	s.Status, s.PayingKey = order.Placed, ""
+	o := order.Rehydrate(s)
+	assert.True(t, o.WriteOff())
+	assert.False(t, o.WriteOff(), "it is")
+	second, _, err := o.BeginPayment(byKey, later)
+	require.NoError(t, err)
+	assert.Equal(t, 1, second.WrittenOff)
+
+	for _, s := range []state{placed, pending, paid, cancelled} {
+		o := orderThatIs(t, s)
+		before := o.State()
+		assert.False(t, o.WriteOff(), s)
+		assert.Equal(t, before, o.State(), s)
+	}
+}
+
 func TestAnOrderIsCancelledOnce(t *testing.T) {
 	o := orderThatIs(t, placed)
 	want := o.State()

@@ -126,7 +126,7 @@ func (a Attempt) FindIn(list []Booking) (Answer, error) {
 			if charged {
 				return own, nil
 			}
-		case charged && charge.Money == a.Money && a.wroteOff(b.GatewayKey):
+		case charged && a.Adopts(b.GatewayKey, charge.Money):
 			late = charge
 		}
 	}
@@ -138,6 +138,11 @@ func (a Attempt) FindIn(list []Booking) (Answer, error) {
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrNotListed, a.GatewayKey())
 	}
+}
+
+// Adopts tells whether this money, taken under this gateway key by an attempt that was written off, is this attempt's.
+func (a Attempt) Adopts(gatewayKey string, taken money.Money) bool {
+	return taken == a.Money && a.wroteOff(gatewayKey)
 }
 
 // wroteOff tells whether the key is of an attempt that was over when a person's word ended the last such one.

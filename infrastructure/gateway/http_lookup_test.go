@@ -121,6 +121,7 @@ func TestListsThatProveNothing(t *testing.T) {
 		"a failed line":                  {200, spoilt(takenLine, "approved", "failed")},
 		"a member twice in a line":       {200, spoilt(takenLine, `{`, `{"status":"declined",`)},
 		"two answers under one key":      {200, listOf(declinedLine, strings.Replace(takenLine, "o1:2", "o1:1", 1))},
+		"one charge under two keys":      {200, listOf(takenLine, strings.Replace(takenLine, "o1:2", "o1:1", 1))},
 		"longer than a mebibyte":         {200, listOf(takenLine) + strings.Repeat(" ", 1<<20)},
 		"the token, sent back":           {200, spoilt(takenLine, "JPY", token)},
 	} {

@@ -86,10 +86,11 @@ func readPage(status int, body []byte, after string, limit int) (page []payment.
 	return readLines(lines, func(*reading) {}), next, nil
 }
 
-// readLines reads lines that also pass a check, of each gateway key one. What is wrong with one is no other's fault.
+// readLines reads lines that also pass a check, of each gateway key one, and of each charge. What is wrong with one is no
+// other's fault.
 func readLines(lines []json.RawMessage, check func(*reading)) []payment.Booking {
 	bookings := make([]payment.Booking, len(lines))
-	known := map[string]bool{}
+	known, charged := map[string]bool{}, map[string]bool{}
 	for i, text := range lines {
 		line := read(text)
 		check(line)
@@ -98,6 +99,12 @@ func readLines(lines []json.RawMessage, check func(*reading)) []payment.Booking 
 			line.fail("gatewayKey", "stands in two lines")
 		}
 		known[b.GatewayKey] = true
+		if c, ok := b.Answer.(payment.Charge); ok {
+			if charged[c.ID] {
+				line.fail("chargeId", "stands in two lines")
+			}
+			charged[c.ID] = true
+		}
 		if line.err != nil {
 			b = payment.Booking{
 				OrderID: line.hint("orderId"), GatewayKey: line.hint("gatewayKey"),

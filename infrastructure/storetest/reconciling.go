@@ -186,6 +186,33 @@ var reconciling = append([]check{
 		tally := m.run(0, func(oversight.Finding) error { return nil })
 		assert.Equal(t, map[oversight.FindingKind]int{oversight.PaidNotCharged: 2}, tally.Findings, "now it can tell")
 	}},
+	{"a charge that only one of the provider's lists shows is told", func(t *testing.T, s Opened) {
+		m := openMarket(t, s)
+		open, twice := m.orders(tea(t)), m.pays("paid", "")
+		m.books(m.charge(time.Hour).forOrder(open))
+		m.books(m.charge(time.Minute).forOrder(twice).attempt(2))
+		m.hides = func(l payment.Booking) bool { return l.OrderID == string(open) || l.Attempt == 2 }
+		want := []string{"charged_not_paid " + string(open), "charged_twice " + string(twice)}
+		for page := range 4 {
+			assert.ElementsMatch(t, want, m.reconciled(page), "pages of %d", page)
+		}
+	}},
+	{"a list that leads in a circle comes to an end", func(t *testing.T, s Opened) {
+		m := openMarket(t, s)
+		for i := range 5 {
+			m.pays(fmt.Sprintf("k-%d", i), "")
+		}
+		cursors := map[string]string{} // the first three pages, then the second and third again and again
+		m.turns = func(next string) string {
+			if len(cursors) < 3 {
+				cursors[fmt.Sprint(len(cursors))] = next
+				return next
+			}
+			return cursors["0"]
+		}
+		_, err := m.reconciliation(1).Run(t.Context(), 24*time.Hour, func(oversight.Finding) error { return nil })
+		require.ErrorContains(t, err, "leads back")
+	}},
 	{"what cannot be compared is an error, not a clean bill", func(t *testing.T, s Opened) {
 		m := openMarket(t, s)
 		m.books(m.charge(time.Hour).forOrder("no order"))
@@ -327,6 +354,22 @@ var plants = map[string]func(m *market) (orderID string, want []string){
 		m.books(c.forOrder(p.ID))
 		return string(p.ID), []string{"money_differs"}
 	},
+	"a payment that is booked over other money": func(m *market) (string, []string) {
+		c := m.charge(time.Hour)
+		p := m.paid(time.Hour).by(c)
+		m.addsOrder(p.State)
+		other := p.State
+		other.Total = money.Of(1001, p.Total.Currency())
+		do(m.t, m.Work, func(tx port.Tx) error {
+			content, err := journal.NewContent(m.invoice(other), other.Total.Currency(), nil)
+			require.NoError(m.t, err)
+			e := journal.Book(journal.NewID(), content, "hand", p.PaidAt)
+			e.PostingKey = m.invoice(p.State).PostingKey() // as if a hand had changed it later
+			return tx.Journal().Post(m.t.Context(), e, func(journal.Entry) {})
+		})
+		m.books(c.forOrder(p.ID))
+		return string(p.ID), []string{"money_differs"}
+	},
 	"a charge whose answer was lost": func(m *market) (string, []string) {
 		id := m.pays("lost", "pm_lost_answer")
 		return string(id), []string{"unresolved"}
@@ -371,6 +414,23 @@ var plants = map[string]func(m *market) (orderID string, want []string){
 		m.books(m.charge(time.Hour).forOrder(id))
 		return string(id), []string{"charged_not_paid"}
 	},
+	"the late charge of an attempt that was written off, which the next one will find": func(m *market) (string, []string) {
+		o := tea(m.t)
+		id := m.orders(o)
+		m.writesOff(o)
+		m.begins(o)
+		m.books(m.charge(time.Minute).forOrder(id))
+		return string(id), []string{"unresolved"}
+	},
+	"the late charge of an attempt that was written off, beside the next one's": func(m *market) (string, []string) {
+		o := tea(m.t)
+		id := m.orders(o)
+		m.writesOff(o)
+		m.begins(o)
+		m.books(m.charge(2 * time.Minute).forOrder(id).attempt(2))
+		m.books(m.charge(time.Minute).forOrder(id))
+		return string(id), []string{"charged_not_paid", "charged_twice", "unresolved"}
+	},
 	"a charge of an attempt that is over, while the next one runs": func(m *market) (string, []string) {
 		id := m.pays("declined", "pm_declined")
 		m.confirms(id, "lost again", "pm_lost_answer") // attempt 2
@@ -387,8 +447,10 @@ type market struct {
 	book    *gateway.MemoryBook
 	name    string
 	lookups atomic.Int64
-	broken  error  // why a look-up fails
-	listed  func() // what happens when a look-up has been read
+	turns   func(next string) string     // where the list goes on instead
+	broken  error                        // why a look-up fails
+	listed  func()                       // what happens when a look-up has been read
+	hides   func(l payment.Booking) bool // which lines a look-up does not show
 }
 
 func openMarket(t *testing.T, s Opened) *market {
@@ -429,7 +491,11 @@ func (r findingRecords) Find(ctx context.Context, s idempotency.Scope) (idempote
 func (m *market) Charges(
 	ctx context.Context, since time.Time, after string, limit int,
 ) ([]payment.Booking, string, error) {
-	return gateway.NewSimulator(m.book, time.Now).Charges(ctx, since, after, limit)
+	page, next, err := gateway.NewSimulator(m.book, time.Now).Charges(ctx, since, after, limit)
+	if m.turns != nil {
+		next = m.turns(next)
+	}
+	return page, next, err
 }
 
 // Lookup counts.
@@ -439,6 +505,9 @@ func (m *market) Lookup(ctx context.Context, orderID string) ([]payment.Booking,
 		return nil, m.broken
 	}
 	list, err := gateway.NewSimulator(m.book, time.Now).Lookup(ctx, orderID)
+	if m.hides != nil {
+		list = slices.DeleteFunc(list, m.hides)
+	}
 	if m.listed != nil {
 		m.listed()
 	}
@@ -489,6 +558,33 @@ func (m *market) pays(key, method string) order.ID {
 	id := placed(m.t, m.shop)
 	m.confirms(id, key+string(id), method)
 	return id
+}
+
+// begins has the order's next attempt run under a record of its own.
+func (m *market) begins(o *order.Order) {
+	m.t.Helper()
+	s := o.State()
+	key := fmt.Sprintf("next %s", s.ID)
+	do(m.t, m.Work, changing(m.t, o, func(o *order.Order, now time.Time) error {
+		_, _, err := o.BeginPayment(order.PaymentRequest{Key: key, Money: s.Total}, now)
+		return err
+	}))
+	reserved(m.t, m.Work, idempotency.Reservation{
+		Scope: ScopeOf(Payment(s.ID, key)), Request: idempotency.Request("").With("order", string(s.ID)),
+		Token: idempotency.NewToken(),
+	})
+}
+
+// writesOff has an attempt that an operator's word has ended.
+func (m *market) writesOff(o *order.Order) {
+	m.t.Helper()
+	do(m.t, m.Work, changing(m.t, o, func(o *order.Order, now time.Time) error {
+		a, _, err := o.BeginPayment(order.PaymentRequest{Key: "k", Money: o.State().Total}, now)
+		if err != nil {
+			return err
+		}
+		return o.DeclinePayment(a.Number, payment.Decline{Code: "said", WriteOff: true})
+	}))
 }
 
 func (m *market) confirms(id order.ID, key, method string) {
