@@ -72,7 +72,7 @@ func (l *Ledger) booked(ctx context.Context, c PostJournalEntry) (posted Posted,
 		if err == nil && len(found) == 1 {
 			posted = Posted{Entry: found[0], Repeated: true}
 		}
-		if unreadable := (journal.Unreadable)(nil); errors.As(err, &unreadable) {
+		if unreadable := journal.Unreadable(nil); errors.As(err, &unreadable) {
 			err = nil
 		}
 		return err
