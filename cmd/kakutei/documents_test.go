@@ -29,7 +29,7 @@ func TestEveryTestThatADocumentNamesIsThere(t *testing.T) {
 	for _, document := range checkedIn(t, "*.md") {
 		for _, name := range namedTest.FindAllStringSubmatch(content(t, document), -1) {
 			named++
-			assert.Contains(t, tests, name[1], "%s names it", document)
+			assert.True(t, tests[name[1]], "%s names %s, which is not there", document, name[1])
 		}
 	}
 	assert.Greater(t, named, 200)
@@ -53,7 +53,7 @@ func TestEveryRowOfThePagesOfProofsNamesWhatShowsIt(t *testing.T) {
 			for _, check := range quoted {
 				// What is planted for a comparison to find has its name without this.
 				if name := strings.TrimPrefix(check[1], "found: "); name != "…" {
-					assert.Contains(t, texts, name, "%s quotes it", page)
+					assert.True(t, texts[name], "%s quotes %q, which is no check", page, name)
 				}
 			}
 		}
