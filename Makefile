@@ -49,6 +49,7 @@ lint: ## Check format and style, as .golangci.yml says
 .PHONY: vet
 vet: ## Run go vet
 	go vet ./...
+	go vet -tags ha ./cmd/kakutei
 
 .PHONY: layers
 layers: ## Check who imports whom, and what lies in the top directory

@@ -76,7 +76,7 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 		}
 	}
 	switch {
-	case errors.Is(err, idempotency.ErrLost) && !r.called && !r.doubt: // others were faster each time, and this run has done nothing
+	case errors.Is(err, idempotency.ErrLost) && !r.called && !r.doubt: // others were faster, and this run has done nothing
 		err = idempotency.ErrInProgress.Because(err)
 	case unsettled(err), r.doubt && errors.Is(err, port.ErrUnavailable):
 		err = r.unknownFor(e.doubts.again(in.Scope), err)

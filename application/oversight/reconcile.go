@@ -70,8 +70,8 @@ func (t Tally) Total() (n int) {
 }
 
 // Run compares the charges and the payments of the time before now, and tells each finding, and each unresolved charge,
-// as soon as it is certain of it. What cannot be read is told and left out, the
-// rest is compared. It sees what stood when it began; of what happens meanwhile it may see some.
+// as soon as it is certain of it. What cannot be read is told and left out, the rest is compared. It sees what stood when
+// it began; of what happens meanwhile it may see some.
 //
 // Errors: the provider's, the store's, and tell's.
 func (r Reconciliation) Run(ctx context.Context, window time.Duration, tell func(Finding) error) (Tally, error) {

@@ -20,13 +20,13 @@ import (
 type notebook struct {
 	mu       sync.Mutex
 	changed  chan struct{}
-	answers  []told
+	answers  []noted
 	payments []*insistence
 	paid     map[string]bool // the orders whose payment was acknowledged, by path
 }
 
-// told is one answer, or that none came.
-type told struct {
+// noted is one answer, or that none came.
+type noted struct {
 	sent, came time.Time
 	what       string
 	success    bool
@@ -35,7 +35,7 @@ type told struct {
 func newNotebook() *notebook { return &notebook{changed: make(chan struct{}), paid: map[string]bool{}} }
 
 func (b *notebook) note(p *insistence, sent time.Time, a answered, err error) {
-	n := told{sent: sent, came: time.Now(), what: "no answer"}
+	n := noted{sent: sent, came: time.Now(), what: "no answer"}
 	if err == nil {
 		var problem struct{ Code string }
 		_ = json.Unmarshal([]byte(a.body), &problem)
@@ -66,7 +66,7 @@ func (b *notebook) acknowledged() []string {
 }
 
 // since are the answers to requests that were sent after a moment, as they came.
-func (b *notebook) since(moment time.Time) (after []told, changed <-chan struct{}) {
+func (b *notebook) since(moment time.Time) (after []noted, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, n := range b.answers {

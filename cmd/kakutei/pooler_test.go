@@ -56,7 +56,7 @@ func (g ground) wholeBehind(p pooler, r *running, payments ...*insistence) {
 	}
 }
 
-// C80: behind a pooler that hands its two sessions from client to client by the transaction, a storm passes as it does
+// C16, C80: behind a pooler that hands its two sessions from client to client by the transaction, a storm passes as it does
 // without one, and what a transaction sets for itself stays in it.
 func TestAStormPassesThroughAPoolerOfTransactions(t *testing.T) {
 	g := groundOn(t, pgtest.Empty(t))

@@ -54,9 +54,8 @@ const orderColumns = `id, customer_id, status, amount, currency, placed_at, vers
 func (r *orderRow) columns() []any {
 	return []any{
 		&r.ID, &r.CustomerID, &r.Status, &r.Amount, &r.Currency, &r.PlacedAt, &r.Version, &r.Attempt, &r.AttemptAmount,
-		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.WrittenOff, &r.AttemptProvider, &r.PayingKey, &r.PaymentID,
-		&r.ChargeID, &r.PaidAt,
-		&r.CancelledAt, &r.CancelReason, &r.Lines,
+		&r.AttemptCurrency, &r.AttemptMethod, &r.AttemptBegunAt, &r.WrittenOff, &r.AttemptProvider, &r.PayingKey,
+		&r.PaymentID, &r.ChargeID, &r.PaidAt, &r.CancelledAt, &r.CancelReason, &r.Lines,
 	}
 }
 
@@ -71,8 +70,8 @@ func (r *orderRow) values() []any {
 	return []any{
 		r.ID, r.CustomerID, r.Status, r.Amount, r.Currency, r.PlacedAt.value(), r.Version, r.Attempt,
 		nullable(r.AttemptAmount), nullable(r.AttemptCurrency), nullable(r.AttemptMethod), r.AttemptBegunAt.value(),
-		r.WrittenOff, nullable(r.AttemptProvider), nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID), r.PaidAt.value(),
-		r.CancelledAt.value(), nullable(r.CancelReason), r.Lines,
+		r.WrittenOff, nullable(r.AttemptProvider), nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID),
+		r.PaidAt.value(), r.CancelledAt.value(), nullable(r.CancelReason), r.Lines,
 	}
 }
 
@@ -80,9 +79,9 @@ func (r *orderRow) values() []any {
 func (r *orderRow) changes(version int) []any {
 	return []any{
 		r.Status, r.Version, r.Attempt, nullable(r.AttemptAmount), nullable(r.AttemptCurrency),
-		nullable(r.AttemptMethod), r.AttemptBegunAt.value(), r.WrittenOff, nullable(r.AttemptProvider), nullable(r.PayingKey), nullable(r.PaymentID),
-		nullable(r.ChargeID), r.PaidAt.value(), r.CancelledAt.value(), nullable(r.CancelReason),
-		r.ID, version,
+		nullable(r.AttemptMethod), r.AttemptBegunAt.value(), r.WrittenOff, nullable(r.AttemptProvider),
+		nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID), r.PaidAt.value(), r.CancelledAt.value(),
+		nullable(r.CancelReason), r.ID, version,
 	}
 }
 

@@ -43,7 +43,10 @@ func TestTwoStoresThatNeverPauseTakeTurnsAtOneFile(t *testing.T) {
 		for w := range 4 {
 			working.Go(func() {
 				for n := 0; over.Err() == nil; n++ {
-					assert.NoError(t, reserve(context.WithoutCancel(over), s, fmt.Sprint(i, "-", w, "-", n)))
+					if err := reserve(context.WithoutCancel(over), s, fmt.Sprint(i, "-", w, "-", n)); err != nil {
+						t.Error(err)
+						return
+					}
 					mu.Lock()
 					turns = append(turns, i)
 					mu.Unlock()

@@ -18,6 +18,7 @@ import (
 
 // confirming is what the use cases make of the store: money is taken at most once, and a key has one answer.
 var confirming = []check{
+	// C16: a lost race is "wait" or the answer, also between two instances.
 	{"a hundred identical confirmations at once take the money once and have one answer", func(t *testing.T, s Opened) {
 		here, there, provider := twoShops(s)
 		id := placed(t, here)

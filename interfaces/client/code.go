@@ -4,7 +4,7 @@ package client
 // what to do about those, too.
 type Code string
 
-// The published codes.
+// The published codes, without those that only operators get: their requests are not made here.
 const (
 	CodeKeyMissing           Code = "idempotency_key_missing"
 	CodeKeyInvalid           Code = "idempotency_key_invalid"

@@ -145,6 +145,8 @@ func TestWhatIsDecidedAfterItsClientsHaveGoneIsTheirAnswerLater(t *testing.T) {
 		for _, r := range requests {
 			require.NoError(t, e.comesToAnEnd(t.Context(), r))
 			assert.Equal(t, "true", e.send(t, r).header.Get("Idempotent-Replayed"))
+			found := e.send(t, outcomeOf(r, "ConfirmPayment")).is(t, http.StatusOK)
+			assert.InDelta(t, 1, found.member(t, "executions"), 0, "what its client has left came to its end by itself")
 		}
 		assert.Equal(t, clients, e.provider.Charges())
 		e.send(t, confirming(e.place(t))).is(t, http.StatusOK)

@@ -220,7 +220,7 @@ func assertWaits(t *testing.T, a answer) {
 	assert.LessOrEqual(t, time.Duration(seconds)*time.Second, storetest.Times.Lease)
 }
 
-func identicalRequestsChargeOnce(t *testing.T, e edge) {
+func identicalRequestsChargeOnce(t *testing.T, e edge) { // C16
 	r := confirming(e.place(t))
 	answers := make([]answer, 100)
 	var all sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata" // the zones come with the test: not every machine has them
@@ -20,6 +21,16 @@ var places = map[string]string{"Tokyo": "Asia/Tokyo", "Los Angeles": "America/Lo
 
 // L8: whatever zone the database thinks it is in, a date stays the text that was sent and an instant is the same text.
 func TestTheJournalWhereverTheDatabaseIs(t *testing.T) {
+	whereverTheDatabaseIs(t, slices.Concat(journalChecks, bookingChecks)...)
+}
+
+// C51, L8: of an order's payment, too.
+func TestTheTimeOfAPaymentWhereverTheDatabaseIs(t *testing.T) {
+	whereverTheDatabaseIs(t, check{"the same instant is the same text everywhere", sameInstantSameText})
+}
+
+func whereverTheDatabaseIs(t *testing.T, checks ...check) {
+	t.Helper()
 	requireTheProcessWhereItIsSaidToBe(t)
 	stores := map[string]store{"memory": inMemory, "a file": onDatabase("SQLite")}
 	for city, zone := range places {
@@ -31,7 +42,7 @@ func TestTheJournalWhereverTheDatabaseIs(t *testing.T) {
 		}
 	}
 	for where, fresh := range stores {
-		t.Run(where, func(t *testing.T) { suite(t, fresh, slices.Concat(journalChecks, bookingChecks)...) })
+		t.Run(where, func(t *testing.T) { suite(t, fresh, checks...) })
 	}
 }
 
@@ -53,14 +64,26 @@ func requireTheProcessWhereItIsSaidToBe(t *testing.T) {
 
 // L8: the process learns its zone when it starts, so the test starts itself anew in each.
 func TestTheJournalWhereverTheProcessIs(t *testing.T) {
+	whereverTheProcessIs(t, "TestTheJournalWhereverTheDatabaseIs", "TestThePaymentsDayIsTheShops")
+}
+
+// C51, L8.
+func TestTheTimeOfAPaymentWhereverTheProcessIs(t *testing.T) {
+	whereverTheProcessIs(t, "TestTheTimeOfAPaymentWhereverTheDatabaseIs")
+}
+
+func whereverTheProcessIs(t *testing.T, tests ...string) {
+	t.Helper()
 	for city, zone := range places {
 		t.Run(city, func(t *testing.T) {
 			elsewhere := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.timeout=5m",
-				"-test.run=^(TestTheJournalWhereverTheDatabaseIs|TestThePaymentsDayIsTheShops)$")
+				"-test.run=^("+strings.Join(tests, "|")+")$")
 			elsewhere.Env = append(os.Environ(), "TZ="+zone)
 			said, err := elsewhere.CombinedOutput()
 			require.NoError(t, err, string(said))
-			assert.Contains(t, string(said), "--- PASS: TestTheJournalWhereverTheDatabaseIs")
+			for _, test := range tests {
+				assert.Contains(t, string(said), "--- PASS: "+test)
+			}
 		})
 	}
 }
