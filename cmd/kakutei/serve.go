@@ -129,6 +129,11 @@ func (c *serveConfig) assemble(store opened, log *slog.Logger) (*service, error)
 	if err != nil {
 		return nil, err
 	}
+	return c.around(inner, store, log)
+}
+
+// around puts the outer layers around the inner ones.
+func (c *serveConfig) around(inner parts, store opened, log *slog.Logger) (*service, error) {
 	api := httpapi.New(httpapi.Config{
 		Till: inner.till, Ledger: inner.ledger, Desk: inner.desk, Ready: store.Ready,
 		Auth: httpapi.DemoTokens{}, ExampleToken: exampleToken, AnyHost: c.access.exposed == exposed, Logger: log,
