@@ -10,7 +10,7 @@ import (
 
 func TestHelpHasALineForEveryCommandThatBeginsWithItsName(t *testing.T) {
 	lines := strings.Split(call(t, nil, "help").stdout, "\n")
-	for _, name := range []string{"serve", "migrate", "sweep", "posting-key", "version", "help"} {
+	for _, name := range []string{"serve", "migrate", "sweep", "scenario", "posting-key", "version", "help"} {
 		assert.True(t, anyLine(lines, func(words []string) bool { return words[0] == name && len(words) > 3 }), name)
 	}
 }

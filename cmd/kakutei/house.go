@@ -81,7 +81,7 @@ func newHouse(ctx context.Context, c serveConfig, log *slog.Logger, patience tim
 			return nil, errors.Join(err, store.Close())
 		}
 	}
-	if err := h.start(); err != nil {
+	if err := h.start(); err != nil { //nolint:contextcheck // each request brings its own
 		return nil, errors.Join(err, h.store.Close())
 	}
 	return h, nil
@@ -118,7 +118,7 @@ func (h *house) start() error {
 	if err != nil {
 		return err
 	}
-	s, err := h.config.around(inner, store, h.log) //nolint:contextcheck // each request brings its own
+	s, err := h.config.around(inner, store, h.log)
 	if err != nil {
 		return err
 	}

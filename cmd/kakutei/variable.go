@@ -87,7 +87,7 @@ const argumentsField = "ARGUMENTS"
 func settle(variables []variable, flags reflect.Value, env func(string) string) error {
 	for _, v := range variables {
 		if v.list {
-			for _, text := range flags.Elem().FieldByName(v.field()).Interface().([]string) { //nolint:errcheck,forcetypeassert // as flagsOf made it
+			for _, text := range flags.Elem().FieldByName(v.field()).Interface().([]string) {
 				if err := v.set(text); err != nil {
 					return fmt.Errorf("--%s: %w", v.flag(), err)
 				}

@@ -20,12 +20,15 @@ func answerSteps() []step {
 				return w.demand(w.last.status == n, "the answer is %d, not %d", w.last.status, n)
 			}),
 		sentence("the problem is {text}", `the problem is "idempotency_key_reused"`,
-			"問題は{text}である", `問題は"idempotency_key_reused"である`, func(_ context.Context, w *world, b blanks) error {
-				code, kind := problemIn(w.last).Code, w.last.received.Get("Content-Type")
-				if err := w.demand(code == b.text(), "the problem is %q, not %q", code, b.text()); err != nil {
+			"問題は{text}である", `問題は"idempotency_key_reused"である`, problemIs),
+		sentence("the problem is {text} and advises a new key",
+			"the problem is `idempotency_key_reused` and advises a new key",
+			"問題は{text}であり、新しいキーを勧める", `問題は"idempotency_key_reused"であり、新しいキーを勧める`,
+			func(ctx context.Context, w *world, b blanks) error {
+				if err := problemIs(ctx, w, b); err != nil {
 					return err
 				}
-				return w.demand(kind == "application/problem+json", "a problem comes as %q", kind)
+				return advises("new-key")(ctx, w)
 			}),
 		plain("it advises a new key", "新しいキーを勧める", advises("new-key")),
 		plain("it advises the same key", "同じキーを勧める", advises("same-key")),
@@ -38,6 +41,12 @@ func answerSteps() []step {
 		}),
 		plain("the answer is a replay", "応答は再送応答である", func(_ context.Context, w *world) error {
 			return w.demand(replayed(w.last), "the answer is no replay")
+		}),
+		plain("the second answer is a replay", "2回目の応答は再送応答である", func(_ context.Context, w *world) error {
+			if w.deed == nil || len(w.deed.answers) < 2 {
+				return errNoTwo
+			}
+			return w.demand(replayed(w.deed.answers[1]), "the second answer is no replay")
 		}),
 		plain("the answer is not a replay", "応答は再送応答ではない", func(_ context.Context, w *world) error {
 			return w.demand(w.last.status != 0 && !replayed(w.last), "the answer is a replay, or none")
@@ -76,6 +85,17 @@ func answerSteps() []step {
 	}
 }
 
+var errNoTwo = errors.New("there are no two answers to one request")
+
+// problemIs demands a problem document with this code.
+func problemIs(_ context.Context, w *world, b blanks) error {
+	code, kind := problemIn(w.last).Code, w.last.received.Get("Content-Type")
+	if err := w.demand(code == b.text(), "the problem is %q, not %q", code, b.text()); err != nil {
+		return err
+	}
+	return w.demand(kind == "application/problem+json", "a problem comes as %q", kind)
+}
+
 // demand is an error unless something holds. The error is followed by the request and the answer.
 func (w *world) demand(holds bool, format string, of ...any) error {
 	if holds {
@@ -103,7 +123,7 @@ func (w *world) count(which func(exchange) bool) (n int) {
 // same compares the last answer with the first one that settled the request, also when that one was lost.
 func same(_ context.Context, w *world) error {
 	if w.deed == nil || len(w.deed.answers) < 2 {
-		return errors.New("there are no two answers to one request")
+		return errNoTwo
 	}
 	for _, first := range w.deed.answers[:len(w.deed.answers)-1] {
 		if !settled(first) {

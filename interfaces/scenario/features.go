@@ -45,7 +45,7 @@ func (c Config) read() (features, error) {
 	}
 	for _, p := range c.Paths {
 		if !anyBelow(found, p) {
-			return features{}, fmt.Errorf("%s holds no scenario: it is not Gherkin, or has no *.feature file", p)
+			return features{}, fmt.Errorf("%s holds no scenario: it has no Gherkin, or no *.feature file, or nothing in that line", p)
 		}
 	}
 	chosen := options

@@ -56,12 +56,12 @@ func Run(ctx context.Context, c Config) error {
 	options := read.options
 	options.Tags, options.Format, options.Output, options.Strict = c.Tags, c.Format, c.Out, true
 	options.DefaultContext, options.Concurrency, options.NoColors = ctx, 1, true
-	godog.TestSuite{Name: "kakutei", ScenarioInitializer: r.begin, Options: &options}.Run()
+	status := godog.TestSuite{Name: "kakutei", ScenarioInitializer: r.begin, Options: &options}.Run()
 	r.tally.tell(c.Told)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case r.tally.failed > 0:
+	case status != 0, r.tally.failed > 0:
 		return ErrFailed
 	}
 	return nil
@@ -102,8 +102,8 @@ func (r *runner) begin(s *godog.ScenarioContext) {
 			r.tally.step(status, step, err)
 			return ctx, nil
 		})
-	s.Before(func(ctx context.Context, scenario *godog.Scenario) (context.Context, error) {
-		r.tally.begin(scenario)
+	s.Before(func(ctx context.Context, _ *godog.Scenario) (context.Context, error) {
+		r.tally.begin()
 		return ctx, nil
 	})
 	s.After(func(ctx context.Context, _ *godog.Scenario, err error) (context.Context, error) {
@@ -124,7 +124,7 @@ func (r *runner) begin(s *godog.ScenarioContext) {
 // leave takes away what the scenario has done to the service.
 func (w *world) leave(ctx context.Context) error {
 	if w.against.Inside == nil {
-		return nil
+		return w.ended(ctx)
 	}
 	return errors.Join(w.against.Inside.Reset(), w.ended(ctx))
 }

@@ -85,4 +85,4 @@ type notApplicable struct{ why string }
 func (n notApplicable) Error() string { return "not applicable here: " + n.why }
 
 // Is has it be ErrNotApplicable.
-func (n notApplicable) Is(target error) bool { return target == ErrNotApplicable } //nolint:errorlint // this is what errors.Is asks
+func (n notApplicable) Is(target error) bool { return target == ErrNotApplicable }

@@ -43,7 +43,7 @@ func shopSteps() []step {
 				return confirm(once)(ctx, w, b)
 			}),
 		sentence("{who} double-clicks", "Alice double-clicks",
-			"{who}がダブルクリックする", "アリスがダブルクリックする", confirm(func(blanks) (int, error) { return 2, nil })),
+			"{who}がダブルクリックする", "アリスがダブルクリックする", doubleClick),
 		sentence("{who} confirms the payment {n} times at once", "Alice confirms the payment 20 times at once",
 			"{who}が支払いを同時に{n}回確定する", "アリスが支払いを同時に20回確定する", confirm(blanks.n)),
 		sentence("{who} confirms the payment in {n} tabs at once", "Alice confirms the payment in 10 tabs at once",
@@ -76,6 +76,15 @@ func shopSteps() []step {
 			"{who}が同じ要求をもう一度送る", "彼女が同じ要求をもう一度送る", again(once)),
 		sentence("{who} sends the same request {n} times at once", "she sends the same request 20 times at once",
 			"{who}が同じ要求を同時に{n}回送る", "彼女が同じ要求を同時に20回送る", again(blanks.n)),
+		sentence("{who} sends it {n} times at once", "she sends it 20 times at once",
+			"{who}がそれを同時に{n}回送る", "彼女がそれを同時に20回送る", again(blanks.n)),
+		plain("the answer is lost", "応答が失われる", func(_ context.Context, w *world) error {
+			if w.last.status == 0 {
+				return errors.New("there is no answer that could be lost")
+			}
+			w.last.lost = true // whoever has sent the request knows nothing of it
+			return nil
+		}),
 		sentence("the same key is used with {amount}", "the same key is used with 2,000 yen",
 			"同じキーが{amount}で使われる", "同じキーが2,000円で使われる", func(ctx context.Context, w *world, b blanks) error {
 				money, err := b.amount()
@@ -92,6 +101,12 @@ func shopSteps() []step {
 			}),
 		sentence("{who} uses the same key for an order of {amount}", "Bob uses the same key for an order of 2,000 yen",
 			"{who}が同じキーを{amount}の注文に使う", "ボブが同じキーを2,000円の注文に使う", othersKey),
+		plain("another customer uses the same key", "別の顧客が同じキーを使う", func(ctx context.Context, w *world) error {
+			if w.order == nil {
+				return errNoOrder
+			}
+			return w.useKey(ctx, "carol", w.order.money)
+		}),
 		sentence("{who} cancels the order", "Alice cancels the order",
 			"{who}が注文を取り消す", "アリスが注文を取り消す", cancel),
 		sentence("{who} cancels the order because {text}", `Alice cancels the order because "too late"`,
@@ -221,15 +236,20 @@ func underWay(ctx context.Context, w *world, b blanks) error {
 }
 
 func othersKey(ctx context.Context, w *world, b blanks) error {
+	money, err := b.amount()
+	if err != nil {
+		return err
+	}
+	return w.useKey(ctx, b.who(), money)
+}
+
+// useKey has somebody pay an order of his own under the key that was used last.
+func (w *world) useKey(ctx context.Context, name string, money amount) error {
 	if w.deed == nil {
 		return errNothingSent
 	}
 	key := w.deed.key
-	p, err := w.person(b.who())
-	if err != nil {
-		return err
-	}
-	money, err := b.amount()
+	p, err := w.person(name)
 	if err != nil {
 		return err
 	}
@@ -237,6 +257,19 @@ func othersKey(ctx context.Context, w *world, b blanks) error {
 		return err
 	}
 	return w.perform(ctx, w.confirming(p, w.order, key, money), 1)
+}
+
+// doubleClick sends the payment twice at once: under its key if it has been sent already, as a page does.
+func doubleClick(ctx context.Context, w *world, b blanks) error {
+	const clicks = 2
+	p, order, money, err := w.payment(b)
+	if err != nil {
+		return err
+	}
+	if d := w.deed; d != nil && d.who == p && d.order == order && d.operation == client.OpConfirmPayment {
+		return w.perform(ctx, d, clicks)
+	}
+	return w.perform(ctx, w.confirming(p, order, w.newKey(), money), clicks)
 }
 
 func cancel(ctx context.Context, w *world, b blanks) error {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cucumber/godog"
+	messages "github.com/cucumber/messages/go/v34"
 )
 
 // tally counts what became of a run.
@@ -22,25 +23,18 @@ type tally struct {
 
 // current is the scenario that runs.
 type current struct {
-	scenario *godog.Scenario
-	passed   int // steps
-	skipped  bool
-	acted    bool // it was skipped after something was demanded of it
+	skipped bool
+	acted   bool // something was demanded of it before it was skipped
 }
 
-func (t *tally) begin(s *godog.Scenario) {
+func (t *tally) begin() {
 	t.scenarios++
-	t.now = &current{scenario: s}
+	t.now = new(current)
 }
 
 // step counts one that has ended.
 func (t *tally) step(status godog.StepResultStatus, s *godog.Step, err error) {
-	switch status {
-	case godog.StepPassed:
-		t.steps++
-		t.now.passed++
-		t.now.acted = t.now.acted || s.Type == "Outcome"
-	case godog.StepSkipped:
+	if status == godog.StepSkipped {
 		if errors.Is(err, ErrNotApplicable) {
 			t.now.skipped = true
 			t.because(err)
@@ -48,9 +42,10 @@ func (t *tally) step(status godog.StepResultStatus, s *godog.Step, err error) {
 		if t.now.skipped {
 			t.skipped++
 		}
-	default:
-		t.steps++
+		return
 	}
+	t.steps++
+	t.now.acted = t.now.acted || s.Type == messages.PickleStepType_OUTCOME
 }
 
 // because counts why a step could not be done.
@@ -58,12 +53,10 @@ func (t *tally) because(err error) {
 	if t.reasons == nil {
 		t.reasons = map[string]int{}
 	}
-	reason := "of the service"
 	var n notApplicable
 	if errors.As(err, &n) {
-		reason = n.why
+		t.reasons[n.why]++
 	}
-	t.reasons[reason]++
 }
 
 func (t *tally) end(err error) {

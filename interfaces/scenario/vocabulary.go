@@ -64,7 +64,7 @@ var blank = map[string]map[Language]string{
 	"amount": {English: `[\d,]+ (?:yen|[A-Z]{3})`, Japanese: `[\d,]+(?:円|[A-Z]{3})`},
 	"time":   {English: `\d+ (?:second|minute|hour)s?`, Japanese: `\d+(?:秒|分|時間)`},
 	"n":      {English: `\d+`, Japanese: `\d+`},
-	"text":   {English: `"[^"]*"`, Japanese: `"[^"]*"`},
+	"text":   {English: "\"[^\"]*\"|`[^`]*`", Japanese: "\"[^\"]*\"|`[^`]*`"},
 	"name":   {English: `\w+(?:\.\w+)*`, Japanese: `[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*`},
 	"path":   {English: `/\S*`, Japanese: `/[^\s\p{Hiragana}]*`},
 }
@@ -173,7 +173,7 @@ func (b blanks) n() (int, error) {
 }
 
 // text is what stands between quotation marks.
-func (b blanks) text() string { return strings.Trim(b.by["text"], `"`) }
+func (b blanks) text() string { return strings.Trim(b.by["text"], "\"`") }
 
 var units = []struct {
 	words []string

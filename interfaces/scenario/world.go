@@ -58,6 +58,7 @@ type amount struct {
 type deed struct {
 	who       *person
 	operation client.Operation // of what has an outcome to look up, else empty
+	order     *placed          // of a payment
 	key       client.Intent
 	send      func(context.Context, *client.Client) error
 	answers   []exchange
@@ -190,7 +191,7 @@ func (w *world) placing(p *person, key client.Intent, money amount) *deed {
 func (w *world) confirming(p *person, order *placed, key client.Intent, money amount) *deed {
 	method := w.method
 	return &deed{
-		who: p, operation: client.OpConfirmPayment, key: key,
+		who: p, operation: client.OpConfirmPayment, order: order, key: key,
 		send: func(ctx context.Context, c *client.Client) error {
 			_, err := c.ConfirmPayment(ctx, key, order.id,
 				client.Payment{Amount: money.units, Currency: money.currency, Method: method})

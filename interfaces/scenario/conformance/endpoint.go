@@ -72,10 +72,10 @@ func Read(in io.Reader) (Endpoint, error) {
 		e.Success.Status = []int{200, 201}
 	}
 	for name, missing := range map[string]bool{
-		"path (it begins with /)": !strings.HasPrefix(e.Path, "/"), "body": e.Body == "", "otherBody": e.OtherBody == "",
+		"a path that begins with /": !strings.HasPrefix(e.Path, "/"), "a body": e.Body == "", "an otherBody": e.OtherBody == "",
 	} {
 		if missing {
-			return Endpoint{}, fmt.Errorf("a description needs a %s", name)
+			return Endpoint{}, fmt.Errorf("a description needs %s", name)
 		}
 	}
 	if e.OtherBody == e.Body {

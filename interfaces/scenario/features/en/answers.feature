@@ -76,6 +76,7 @@ Feature: What a client gets back
     And the problem is "invalid_state"
     And the order is paid
 
+  @slow
   Scenario: The order is being paid under another key
     Given an order of 1,000 yen is placed
     And the gateway is slow

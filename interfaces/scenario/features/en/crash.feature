@@ -55,6 +55,7 @@ Feature: The service dies in a payment, and nothing is lost or done twice
     And the payment is booked once
     And Alice is charged once
 
+  @slow
   Scenario: While the gateway thinks, and the shopper does not come back
     Given an order of 1,000 yen is placed
     And the gateway is slow

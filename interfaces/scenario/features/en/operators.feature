@@ -64,6 +64,7 @@ Feature: What nobody knows, a person can find out
     And the audit log tells of "released"
     And the order is being paid
 
+  @slow
   Scenario: Its holder is alive
     Given an order of 1,000 yen is placed
     And the gateway is slow

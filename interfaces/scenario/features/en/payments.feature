@@ -89,7 +89,7 @@ Feature: A payment is confirmed once, however often it is asked for
     And every receipt names the same payment
     And Alice is charged once
 
-  @concurrent
+  @concurrent @slow
   Scenario: A duplicate while the first request runs is told to come again
     Given an order of 1,000 yen is placed
     And the gateway is slow
@@ -121,7 +121,7 @@ Feature: A payment is confirmed once, however often it is asked for
     Then the answer is 422
     And Alice is charged once
 
-  @reuse
+  @reuse @slow
   Scenario: The same key with another amount is refused while the first request runs
     Given an order of 1,000 yen is placed
     And the gateway is slow
