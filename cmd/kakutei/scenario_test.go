@@ -61,6 +61,7 @@ func TestWithoutArgumentsTheBuiltInScenariosRunInMemory(t *testing.T) {
 	got := alone(t, map[string]string{"KAKUTEI_DATABASE_URL": "nonsense"}, "scenario")
 	require.Equal(t, 0, got.code, got.stdout)
 	assert.Contains(t, got.stdout, "Scenario: A double click")
+	assert.NotContains(t, got.stdout, ".go:", "nobody reads the program aloud")
 	assert.Contains(t, got.stdout, "シナリオ: ダブルクリック")
 	assert.Regexp(t, allPassed, got.stdout)
 }
@@ -90,6 +91,15 @@ func TestOnABlackBoxWhatNeedsTheInsideIsNotApplicableAndCounted(t *testing.T) {
 	inside := strings.Count(got.stdout, "not applicable")
 	assert.Zero(t, inside, "the report proper does not repeat it")
 	assert.NotEqual(t, "0", said[3])
+}
+
+func TestARunInWhichNothingCouldRunIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	base, _ := quietService(t)
+	got := alone(t, nil, "scenario", "--target", base, "--tags", "@expiry", "--lang", "en", "--format", "progress")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stdout, "0 scenarios ran: 0 passed, 0 failed; ")
+	assert.Equal(t, "kakutei: no scenario could be run here\n", got.stderr)
 }
 
 func TestWithoutTheProvidersListHowOftenAShopperIsChargedIsNotApplicable(t *testing.T) {

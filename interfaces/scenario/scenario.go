@@ -37,6 +37,9 @@ var Formats = []string{"pretty", "progress", "junit", "cucumber"}
 // ErrFailed is the end of a run in which a scenario failed.
 var ErrFailed = errors.New("a scenario failed")
 
+// errNothingRan is the end of a run that says nothing about the service.
+var errNothingRan = errors.New("no scenario could be run here")
+
 // Run runs the scenarios. Errors: ErrFailed; what is wrong with the files, or steps that nobody knows: then nothing has
 // run.
 func Run(ctx context.Context, c Config) error {
@@ -54,15 +57,21 @@ func Run(ctx context.Context, c Config) error {
 		return nil
 	}
 	options := read.options
-	options.Tags, options.Format, options.Output, options.Strict = c.Tags, c.Format, c.Out, true
+	report := &aloud{out: c.Out}
+	options.Tags, options.Format, options.Output, options.Strict = c.Tags, c.Format, report, true
 	options.DefaultContext, options.Concurrency, options.NoColors = ctx, 1, true
 	status := godog.TestSuite{Name: "kakutei", ScenarioInitializer: r.begin, Options: &options}.Run()
+	if err := report.Flush(); err != nil {
+		return err
+	}
 	r.tally.tell(c.Told)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case status != 0, r.tally.failed > 0:
 		return ErrFailed
+	case r.tally.notAtAll == r.tally.scenarios:
+		return errNothingRan
 	}
 	return nil
 }
