@@ -65,14 +65,16 @@ func newHouse(ctx context.Context, c serveConfig, log *slog.Logger, patience tim
 	h.config.access.listen = "127.0.0.1:0"
 	h.config.work.recoverEvery, h.config.work.sweepInterval, h.config.work.compareEvery = 0, 0, 0
 	h.config.work.grace = houseGrace
+	// Nor is a scenario about how long a busy machine takes.
+	h.config.store.lockTimeout = houseLockTimeout
 	if c.store.url == inMemory {
 		clock := new(movable)
 		h.store = opened{
-			memory.New(clock.now, memory.LockTimeout(c.store.lockTimeout)), gateway.NewMemoryBook(),
+			memory.New(clock.now, memory.LockTimeout(houseLockTimeout)), gateway.NewMemoryBook(),
 		}
 		h.older = clock.pass
 	} else {
-		store, err := c.store.open(ctx, log, patience)
+		store, err := h.config.store.open(ctx, log, patience)
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +89,10 @@ func newHouse(ctx context.Context, c serveConfig, log *slog.Logger, patience tim
 	return h, nil
 }
 
-// houseGrace is enough for a service that nobody asks any more.
-const houseGrace = 100 * time.Millisecond
+const (
+	houseGrace       = 100 * time.Millisecond // enough for a service that nobody asks any more
+	houseLockTimeout = 5 * time.Second
+)
 
 // movable is a clock that can be moved on.
 type movable struct {

@@ -34,16 +34,16 @@ import (
 var allPassed = regexp.MustCompile(`\n(\d+) scenarios ran: (\d+) passed, 0 failed; \d+ steps\.\n\z`)
 
 func TestEveryBuiltInScenarioPassesOnAServiceOfTheRunnersOwn(t *testing.T) {
-	for name, store := range map[string]func(*testing.T) string{
-		"memory": func(*testing.T) string { return "memory" },
-		"SQLite": func(*testing.T) string { return "sqlite" },
-		"PostgreSQL": func(t *testing.T) string {
-			return pgtest.Empty(t)
+	for name, args := range map[string]func(*testing.T) []string{
+		"memory, as it is without arguments": func(*testing.T) []string { return nil },
+		"SQLite":                             func(*testing.T) []string { return []string{"--store", "sqlite", "--format", "progress"} },
+		"PostgreSQL": func(t *testing.T) []string {
+			return []string{"--store", pgtest.Empty(t), "--format", "progress"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := alone(t, nil, "scenario", "--store", store(t), "--format", "progress")
+			got := alone(t, nil, append([]string{"scenario"}, args(t)...)...)
 			require.Equal(t, 0, got.code, got.stdout)
 			assert.Empty(t, got.stderr)
 			ran := allPassed.FindStringSubmatch(got.stdout)
@@ -56,14 +56,14 @@ func TestEveryBuiltInScenarioPassesOnAServiceOfTheRunnersOwn(t *testing.T) {
 	}
 }
 
-func TestWithoutArgumentsTheBuiltInScenariosRunInMemory(t *testing.T) {
+func TestAReportReadsLikeTheScenarios(t *testing.T) {
 	t.Parallel()
-	got := alone(t, map[string]string{"KAKUTEI_DATABASE_URL": "nonsense"}, "scenario")
+	got := alone(t, map[string]string{"KAKUTEI_DATABASE_URL": "nonsense"}, "scenario", "--tags", "@concurrent && @payments")
 	require.Equal(t, 0, got.code, got.stdout)
 	assert.Contains(t, got.stdout, "Scenario: A double click")
-	assert.NotContains(t, got.stdout, ".go:", "nobody reads the program aloud")
+	assert.Contains(t, got.stdout, "    When Alice double-clicks\n")
 	assert.Contains(t, got.stdout, "シナリオ: ダブルクリック")
-	assert.Regexp(t, allPassed, got.stdout)
+	assert.Contains(t, got.stdout, "    もし アリスがダブルクリックする\n")
 }
 
 // quietService is a real service that does nothing by itself, with a provider whose list can be read.

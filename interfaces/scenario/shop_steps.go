@@ -59,7 +59,8 @@ func shopSteps() []step {
 					tabs[i] = w.confirming(p, order, w.newKey(), money)
 				}
 				w.deed = tabs[n-1]
-				return w.performAll(ctx, tabs)
+				// Whoever is told to come again does: each tab ends with an answer.
+				return w.performAll(ctx, tabs, client.WithTries(client.DefaultTries))
 			}),
 		sentence("{who}'s client confirms the payment and insists", "Alice's client confirms the payment and insists",
 			"{who}のクライアントが支払いの確定を繰り返す", "アリスのクライアントが支払いの確定を繰り返す",

@@ -52,12 +52,16 @@ func (x exam) first(ctx context.Context) (intent, answer, error) {
 	if err != nil {
 		return i, answer{}, err
 	}
-	a, err := x.succeeds(ctx, x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)))
+	a, err := x.succeeds(ctx, x.endpoint.asks(i, x.endpoint.Body, x.key(i)))
 	return i, a, err
 }
 
 func quotedKey(ctx context.Context, x exam) error {
-	_, _, err := x.first(ctx)
+	i, err := x.begin(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = x.succeeds(ctx, x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)))
 	return err
 }
 
@@ -85,7 +89,7 @@ func malformedKey(ctx context.Context, x exam) error {
 }
 
 func twoKeys(ctx context.Context, x exam) error {
-	return refused(ctx, x, quoted(newIntent().key), quoted(newIntent().key))
+	return refused(ctx, x, x.key(newIntent()), x.key(newIntent()))
 }
 
 func emptyKey(ctx context.Context, x exam) error { return refused(ctx, x, `""`) }
@@ -124,7 +128,7 @@ func replay(ctx context.Context, x exam) error {
 	if err != nil {
 		return err
 	}
-	return x.repeats(ctx, a, x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)))
+	return x.repeats(ctx, a, x.endpoint.asks(i, x.endpoint.Body, x.key(i)))
 }
 
 func laterReplay(ctx context.Context, x exam) error {
@@ -133,7 +137,7 @@ func laterReplay(ctx context.Context, x exam) error {
 		if err != nil {
 			return err
 		}
-		err = x.repeats(ctx, a, x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)))
+		err = x.repeats(ctx, a, x.endpoint.asks(i, x.endpoint.Body, x.key(i)))
 	}
 	return err
 }
@@ -143,7 +147,7 @@ func replayMark(ctx context.Context, x exam) error {
 	if err != nil {
 		return err
 	}
-	b, err := x.send(ctx, x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)))
+	b, err := x.send(ctx, x.endpoint.asks(i, x.endpoint.Body, x.key(i)))
 	if err == nil && (marked(a) || !marked(b)) {
 		err = fmt.Errorf("the first answer is %s, the second one %s", a, b)
 	}
@@ -155,8 +159,8 @@ func marked(a answer) bool {
 	return value == "true" || value == "?1"
 }
 
-// overtaken sends a slow request and, while it runs, the same once more. It returns the second one's answer.
-func (x exam) overtaken(ctx context.Context) (answer, error) {
+// overtake sends a slow request and, while it runs, the same once more. It returns the second one's answer.
+func (x exam) overtake(ctx context.Context) (answer, error) {
 	if x.endpoint.SlowBody == "" {
 		return answer{}, notApplicable{"the description has no slowBody"}
 	}
@@ -164,7 +168,7 @@ func (x exam) overtaken(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	r := x.endpoint.asks(i, x.endpoint.SlowBody, quoted(i.key))
+	r := x.endpoint.asks(i, x.endpoint.SlowBody, x.key(i))
 	type ended struct {
 		answer
 		err error
@@ -196,24 +200,24 @@ func (x exam) overtaken(ctx context.Context) (answer, error) {
 // headStart is how long a slow request runs before it is sent once more.
 const headStart = 300 * time.Millisecond
 
-func conflict(ctx context.Context, x exam) error {
-	a, err := x.overtaken(ctx)
+func conflict(_ context.Context, x exam) error {
+	a, err := x.overtaken()
 	if err == nil && (a.status < 400 || a.status > 499) {
 		err = fmt.Errorf("the second request is answered %s after %s", a, a.until.Sub(a.from).Round(time.Millisecond))
 	}
 	return err
 }
 
-func conflictStatus(ctx context.Context, x exam) error {
-	a, err := x.overtaken(ctx)
+func conflictStatus(_ context.Context, x exam) error {
+	a, err := x.overtaken()
 	if err == nil && (a.status != http.StatusConflict || len(a.body) == 0 && !linked(a)) {
 		err = fmt.Errorf("the second request is answered %s", a)
 	}
 	return err
 }
 
-func conflictRetryAfter(ctx context.Context, x exam) error {
-	a, err := x.overtaken(ctx)
+func conflictRetryAfter(_ context.Context, x exam) error {
+	a, err := x.overtaken()
 	if err == nil && a.header.Get("Retry-After") == "" {
 		err = fmt.Errorf("the second request is answered %s", a)
 	}
@@ -226,7 +230,7 @@ func burst(ctx context.Context, x exam) error {
 	if err != nil {
 		return err
 	}
-	answers, err := x.sendAll(ctx, x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)), many)
+	answers, err := x.sendAll(ctx, x.endpoint.asks(i, x.endpoint.Body, x.key(i)), many)
 	if err != nil {
 		return err
 	}
@@ -300,7 +304,7 @@ func (x exam) reused(ctx context.Context) (i intent, first, second answer, err e
 	if err != nil {
 		return i, first, second, err
 	}
-	second, err = x.send(ctx, x.endpoint.asks(i, x.endpoint.OtherBody, quoted(i.key)))
+	second, err = x.send(ctx, x.endpoint.asks(i, x.endpoint.OtherBody, x.key(i)))
 	return i, first, second, err
 }
 
@@ -333,7 +337,7 @@ func reuseKeeps(ctx context.Context, x exam) error {
 	if err != nil {
 		return err
 	}
-	return x.repeats(ctx, first, x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)))
+	return x.repeats(ctx, first, x.endpoint.asks(i, x.endpoint.Body, x.key(i)))
 }
 
 // isolation has another caller use the key: whatever he gets, it is not the first one's result.
@@ -345,7 +349,7 @@ func isolation(ctx context.Context, x exam) error {
 	if err != nil {
 		return err
 	}
-	other, err := x.send(ctx, x.endpoint.asOther(x.endpoint.asks(i, x.endpoint.Body, quoted(i.key)), i))
+	other, err := x.send(ctx, x.endpoint.asOther(x.endpoint.asks(i, x.endpoint.Body, x.key(i)), i))
 	if err == nil && (other.same(first) || marked(other)) {
 		err = fmt.Errorf("another caller is answered %s", other)
 	}

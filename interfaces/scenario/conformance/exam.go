@@ -50,6 +50,18 @@ type exam struct {
 	endpoint Endpoint
 	base     string
 	http     *http.Client
+	bare     bool // the endpoint takes no key between quotation marks, only without
+	// overtaken is the answer to a request that was sent while the same one ran. It takes long, so that it is asked for
+	// once for all checks.
+	overtaken func() (answer, error)
+}
+
+// key is an intent's key as the endpoint takes it.
+func (x exam) key(i intent) string {
+	if x.bare {
+		return i.key
+	}
+	return quoted(i.key)
 }
 
 // Check runs all checks against the endpoint at the base URL, one after the other. Error: the endpoint cannot be asked
@@ -71,7 +83,9 @@ func Check(ctx context.Context, base string, e Endpoint) ([]Result, error) {
 		if bare, err := x.send(ctx, e.asks(i, e.Body, i.key)); err != nil || !e.succeeded(bare) {
 			return nil, fmt.Errorf("a first request is no success as the description has it: %s", first)
 		}
+		x.bare = true
 	}
+	x.overtaken = sync.OnceValues(func() (answer, error) { return x.overtake(ctx) })
 	var results []Result
 	for _, c := range checks() {
 		r := Result{ID: c.id, Level: c.level, Section: c.section, Asks: c.asks, Verdict: Passed}

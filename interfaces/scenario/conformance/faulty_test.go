@@ -38,7 +38,7 @@ type makes struct {
 
 func (m *makes) thing(body string) string {
 	if strings.Contains(body, "slow") {
-		time.Sleep(800 * time.Millisecond) // that is what is asked of it
+		time.Sleep(700 * time.Millisecond) // that is what is asked of it
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
