@@ -133,16 +133,18 @@ func (h *house) start() error {
 		_, err := recovery.Round(ctx, recoveryRound)
 		return err
 	}
-	ctx, cut := context.WithCancel(context.Background())
-	l.end = cut
+	ctx, end := context.WithCancel(context.Background())
+	dead, die := context.WithCancel(context.Background())
+	l.end = end
 	l.crash = sync.OnceFunc(func() {
 		close(l.dying)
 		_ = s.server.Close() // whoever is connected is cut off first: a dead instance answers nobody
 		close(l.over)
-		cut()
+		die()
+		end()
 	})
 	started := make(chan struct{})
-	h.ended.Go(func() { _ = s.run(ctx, ctx, func() { close(started) }) })
+	h.ended.Go(func() { _ = s.run(ctx, dead, func() { close(started) }) })
 	<-started
 	h.mu.Lock()
 	defer h.mu.Unlock()
