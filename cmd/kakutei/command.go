@@ -15,6 +15,7 @@ type command struct {
 	name      string
 	does      string // one line of the help
 	variables []variable
+	arguments *[]string // where what is no flag goes; nil: there must be nothing else
 	run       func(ctx context.Context, p program) error
 }
 
@@ -22,7 +23,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		serveCommand(), migrateCommand(), sweepCommand(), stuckCommand(), releaseCommand(), resolveCommand(),
-		reconcileCommand(), gatewayCommand(), postingKeyCommand(), tokenCommand(), versionCommand(), helpCommand(),
+		reconcileCommand(), gatewayCommand(), scenarioCommand(), postingKeyCommand(), tokenCommand(), versionCommand(),
+		helpCommand(),
 	}
 }
 
@@ -43,7 +45,7 @@ func execute(ctx context.Context, p program, all []command) error {
 	options := []kong.Option{kong.Name("kakutei"), kong.NoDefaultHelp()}
 	flags := make(map[string]reflect.Value, len(all))
 	for _, c := range all {
-		flags[c.name] = flagsOf(c.variables)
+		flags[c.name] = flagsOf(c.variables, c.arguments != nil)
 		options = append(options, kong.DynamicCommand(c.name, c.does, "", flags[c.name].Interface()))
 	}
 	parser, err := kong.New(&global, options...)
@@ -64,6 +66,9 @@ func execute(ctx context.Context, p program, all []command) error {
 		}
 		if err := settle(c.variables, flags[c.name], p.env); err != nil {
 			return err
+		}
+		if c.arguments != nil {
+			*c.arguments, _ = flags[c.name].Elem().FieldByName(argumentsField).Interface().([]string)
 		}
 		return c.run(ctx, p)
 	}

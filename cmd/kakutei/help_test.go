@@ -11,7 +11,8 @@ import (
 func TestHelpHasALineForEveryCommandThatBeginsWithItsName(t *testing.T) {
 	lines := strings.Split(call(t, nil, "help").stdout, "\n")
 	for _, name := range []string{
-		"serve", "migrate", "sweep", "stuck", "release", "resolve", "gateway", "reconcile", "posting-key", "token", "version", "help",
+		"serve", "migrate", "sweep", "stuck", "release", "resolve", "gateway", "reconcile", "scenario", "posting-key", "token",
+		"version", "help",
 	} {
 		assert.True(t, anyLine(lines, func(words []string) bool { return words[0] == name && len(words) > 3 }), name)
 	}

@@ -134,6 +134,11 @@ func (c *serveConfig) assemble(ctx context.Context, store opened, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
+	return c.around(ctx, inner, store, log)
+}
+
+// around puts the outer layers around the inner ones.
+func (c *serveConfig) around(ctx context.Context, inner parts, store opened, log *slog.Logger) (*service, error) {
 	callers, err := c.callers(ctx, log)
 	if err != nil {
 		return nil, err

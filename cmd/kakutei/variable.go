@@ -18,6 +18,7 @@ type variable struct {
 	bare    bool // no flag either: nothing for a user's hand
 	option  bool
 	toggle  bool // an option that is on or off: set is told "true" when it is given
+	list    bool // an option that may be repeated: set is told each text
 }
 
 // option is a flag with a text that a command needs for itself.
@@ -50,30 +51,49 @@ func (v variable) field() string {
 func (v variable) flagged() bool { return !v.secret && !v.bare }
 
 // flagsOf is a new struct for kong to fill: a field named like each variable that has a flag, nil unless its flag was
-// given.
-func flagsOf(variables []variable) reflect.Value {
+// given, and one for the arguments of a command that takes some.
+func flagsOf(variables []variable, arguments bool) reflect.Value {
 	var fields []reflect.StructField
+	if arguments {
+		fields = append(fields, reflect.StructField{
+			Name: argumentsField, Type: reflect.TypeFor[[]string](), Tag: `arg:"" optional:"" name:"path"`,
+		})
+	}
 	for _, v := range variables {
 		if !v.flagged() {
 			continue
 		}
 		kind := reflect.TypeFor[*string]()
-		if v.toggle {
+		switch {
+		case v.toggle:
 			kind = reflect.TypeFor[*bool]()
+		case v.list:
+			kind = reflect.TypeFor[[]string]()
 		}
 		fields = append(fields, reflect.StructField{
 			Name: v.field(),
 			Type: kind,
-			Tag:  reflect.StructTag(fmt.Sprintf(`name:%q`, v.flag())),
+			Tag:  reflect.StructTag(fmt.Sprintf(`name:%q sep:"none"`, v.flag())),
 		})
 	}
 	return reflect.New(reflect.StructOf(fields))
 }
 
+// argumentsField is the name of the field for a command's arguments.
+const argumentsField = "ARGUMENTS"
+
 // settle gives each variable its value: the flag's, else the environment's, else the initial one. The error names what
 // has a bad value.
 func settle(variables []variable, flags reflect.Value, env func(string) string) error {
 	for _, v := range variables {
+		if v.list {
+			for _, text := range flags.Elem().FieldByName(v.field()).Interface().([]string) {
+				if err := v.set(text); err != nil {
+					return fmt.Errorf("--%s: %w", v.flag(), err)
+				}
+			}
+			continue
+		}
 		text, origin := "", "--"+v.flag()
 		if !v.option {
 			text, origin = env(v.name), v.name
