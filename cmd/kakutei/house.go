@@ -216,6 +216,16 @@ func (h *house) ListAway(away bool) { h.with(func() { h.unread = away }) }
 // StoreAway implements scenario.Inside.
 func (h *house) StoreAway(away bool) { h.with(func() { h.away = away }) }
 
+// LimitRate implements scenario.Inside.
+func (h *house) LimitRate(perSecond int) error {
+	if h.config.limits.rate == perSecond {
+		return nil
+	}
+	h.config.limits.rate = perSecond
+	h.Crash()
+	return h.Restart()
+}
+
 // Bug implements scenario.Inside.
 func (h *house) Bug() { h.with(func() { h.bug = true }) }
 
@@ -250,7 +260,7 @@ func (h *house) Recover(ctx context.Context) error { return h.current().recover(
 func (h *house) Reset() error {
 	h.Release()
 	h.with(func() { h.away, h.bug, h.unread, h.moment = false, false, false, "" })
-	return h.Restart()
+	return errors.Join(h.LimitRate(0), h.Restart())
 }
 
 // reach crashes the service if this is the moment. Whoever has reached it has died.

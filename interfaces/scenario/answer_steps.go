@@ -66,6 +66,7 @@ func answerSteps() []step {
 				return w.demand(there && value == b.text(), "the answer's %s is %q", b.by["name"], value)
 			}),
 		plain("every answer is the same or advises the same key", "どの応答も同じか、同じキーを勧める", oneAnswer),
+		sentence("one of the answers is {n}", "one of the answers is 429", "{n}の応答が含まれる", "429の応答が含まれる", oneOfThem),
 		sentence("exactly one answer is {n}", "exactly one answer is 201", "{n}の応答はちょうど1つである", "201の応答はちょうど1つである",
 			func(_ context.Context, w *world, b blanks) error {
 				wanted, err := b.n()
@@ -86,6 +87,21 @@ func answerSteps() []step {
 }
 
 var errNoTwo = errors.New("there are no two answers to one request")
+
+// oneOfThem demands an answer with this status. It is the answer that the next steps judge.
+func oneOfThem(_ context.Context, w *world, b blanks) error {
+	wanted, err := b.n()
+	if err != nil {
+		return err
+	}
+	for _, e := range w.all {
+		if e.status == wanted {
+			w.last = e
+			return nil
+		}
+	}
+	return w.demand(false, "no answer is %d", wanted)
+}
 
 // problemIs demands a problem document with this code.
 func problemIs(_ context.Context, w *world, b blanks) error {

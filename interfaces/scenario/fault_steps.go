@@ -121,6 +121,15 @@ func faultSteps() []step {
 			w.against.Inside.StoreAway(false)
 			return nil
 		})),
+		within(sentence("the service serves each caller {n} requests a second", "the service serves each caller 1 requests a second",
+			"サービスは呼び出し元ごとに毎秒{n}件だけ受け付ける", "サービスは呼び出し元ごとに毎秒1件だけ受け付ける",
+			func(_ context.Context, w *world, b blanks) error {
+				perSecond, err := b.n()
+				if err != nil {
+					return err
+				}
+				return w.against.Inside.LimitRate(perSecond)
+			})),
 		within(plain("the next request meets a bug", "次の要求が不具合に当たる", func(_ context.Context, w *world) error {
 			w.against.Inside.Bug()
 			return nil

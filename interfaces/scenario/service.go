@@ -32,6 +32,8 @@ type Inside interface {
 	ListAway(away bool)
 	// StoreAway has the store not be reachable, or be again.
 	StoreAway(away bool)
+	// LimitRate has the service be started again, and serve each actor so many requests a second; 0: any number.
+	LimitRate(perSecond int) error
 	// Bug has the next transaction panic.
 	Bug()
 	// Pass has time go by for all that is on record of an actor.

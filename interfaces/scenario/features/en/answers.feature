@@ -106,6 +106,18 @@ Feature: What a client gets back
     And the order is being paid
     And Alice is not charged
 
+  Scenario: Too many requests at once
+    Given an order of 1,000 yen is placed
+    And the service serves each caller 1 requests a second
+    When Alice confirms the payment
+    And she sends the same request 20 times at once
+    Then one of the answers is 429
+    And the problem is "rate_limited"
+    And it advises the same key
+    And it says when to come again
+    And every answer is the same or advises the same key
+    And Alice is charged once
+
   Scenario: The store is missing
     Given an order of 1,000 yen is placed
     And the store is away
