@@ -22,6 +22,9 @@ var contract = map[string]string{
 	"KAKUTEI_GATEWAY_TIMEOUT":       "10s",
 	"KAKUTEI_GATEWAY_KEY_RETENTION": "12h",
 	"KAKUTEI_GATEWAY_TOKEN":         "",
+	"KAKUTEI_JWT_SECRET":            "", // so far of the scenario runner alone, like the next two
+	"KAKUTEI_JWT_AUDIENCE":          "",
+	"KAKUTEI_JWT_ISSUER":            "",
 	"KAKUTEI_SIMULATOR_BOOK":        "store",
 	"KAKUTEI_LEASE":                 "30s",
 	"KAKUTEI_RETENTION":             "24h",
@@ -52,8 +55,9 @@ func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
 func TestOnlySecretsAndTheFailpointHaveNoFlag(t *testing.T) {
 	for _, c := range commands() {
 		for _, v := range c.variables {
-			assert.Equal(t, v.name == "KAKUTEI_GATEWAY_TOKEN", v.secret, v.name)
-			assert.Equal(t, v.name == "KAKUTEI_GATEWAY_TOKEN" || v.name == "KAKUTEI_FAILPOINT", !v.flagged(), v.name)
+			secret := v.name == "KAKUTEI_GATEWAY_TOKEN" || v.name == "KAKUTEI_JWT_SECRET"
+			assert.Equal(t, secret, v.secret, v.name)
+			assert.Equal(t, secret || v.name == "KAKUTEI_FAILPOINT", !v.flagged(), v.name)
 		}
 	}
 	got := call(t, nil, "serve", "--gateway-token", "s3cret")
