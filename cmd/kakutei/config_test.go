@@ -102,7 +102,8 @@ func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
 		"KAKUTEI_LOG_LEVEL":  {"loud", "0", "INFO"},
 		"KAKUTEI_FAILPOINT":  {"anywhere", "After-Commit", "1", "after-commit,after-charge"},
 	}
-	require.Len(t, bad, len(contract), "every variable can have a bad value")
+	const runners = 3 // of the scenario runner alone
+	require.Len(t, bad, len(contract)-runners, "every variable of the service can have a bad value")
 	for name, values := range bad {
 		for _, value := range values {
 			t.Run(name+"="+value, func(t *testing.T) {

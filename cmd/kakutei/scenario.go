@@ -76,7 +76,7 @@ func (c *scenarioConfig) variables() []variable {
 		},
 		toggle("dry-run", &c.dryRun, "only look whether every step is known"),
 		{
-			name: "KAKUTEI_JWT_SECRET", secret: true, set: into(&c.secret, verbatim),
+			name: "KAKUTEI_JWT_SECRET", secret: true, set: into(&c.secret, jwtSecret),
 			means: "the service's secret (HS256), to mint tokens for the scenarios' people",
 		},
 		{name: "KAKUTEI_JWT_AUDIENCE", set: into(&c.audience, verbatim), means: "whom a token is for"},
@@ -90,6 +90,17 @@ func (c *scenarioConfig) variables() []variable {
 
 // verbatim takes a text as it is.
 func verbatim(text string) (string, error) { return text, nil }
+
+// shortestSecret is what a service takes (RFC 7518 §3.2).
+const shortestSecret = 32
+
+// jwtSecret reads the secret that tokens are signed with. Its errors never show it.
+func jwtSecret(text string) (string, error) {
+	if text != "" && len(text) < shortestSecret {
+		return "", fmt.Errorf("it is shorter than %d bytes", shortestSecret)
+	}
+	return text, nil
+}
 
 // scenarioStore reads where the service that is started keeps its data.
 func scenarioStore(text string) (string, error) {
