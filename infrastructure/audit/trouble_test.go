@@ -111,6 +111,7 @@ func TestAPanicOfTheStoreEndsNeitherTheServiceNorTheWriting(t *testing.T) {
 func TestWhatWasObservedBeforeTheEndIsWritten(t *testing.T) {
 	onEachStore(t, func(t *testing.T, work port.UnitOfWork) {
 		o := hired(work)
+		o.WithPatience(time.Minute)
 		o.observe(t, takeovers(1001)...)
 		o.Run(over(t)) // it is asked to end before it has begun
 		assertKeys(t, written(t, work), 1001)

@@ -22,7 +22,7 @@ const (
 	batch = 500
 	// firstPause and longestPause are between tries to write; each pause is twice the last one.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
-	// patience is what the last entries have when the service ends.
+	// patience is what the last entries have when the service ends, unless a test says otherwise.
 	patience = 2 * time.Second
 )
 
@@ -31,6 +31,7 @@ type Writer struct {
 	work  port.UnitOfWork
 	log   *slog.Logger
 	clock func() time.Time
+	last  time.Duration // what the last entries have
 
 	mu      sync.Mutex
 	waiting []observed
@@ -47,7 +48,7 @@ type observed struct {
 // NewWriter makes a writer. It writes while Run runs. Its clock tells how long ago something was observed, never what
 // time it was: that is the store's to say.
 func NewWriter(w port.UnitOfWork, log *slog.Logger, clock func() time.Time) *Writer {
-	return &Writer{work: w, log: log, clock: clock, woken: make(chan struct{}, 1)}
+	return &Writer{work: w, log: log, clock: clock, last: patience, woken: make(chan struct{}, 1)}
 }
 
 // kinds are the happenings that are audited.
@@ -129,7 +130,7 @@ func (w *Writer) Run(ctx context.Context) {
 }
 
 func (w *Writer) finish(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.last)
 	defer cancel()
 	for !w.writeAll(ctx) && ctx.Err() == nil {
 		select {

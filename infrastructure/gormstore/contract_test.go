@@ -2,6 +2,7 @@ package gormstore_test
 
 import (
 	"testing"
+	"time"
 
 	"kakutei/infrastructure/gateway"
 	"kakutei/infrastructure/gateway/booktest"
@@ -12,11 +13,11 @@ import (
 func TestTheStoreKeepsTheContract(t *testing.T) {
 	for name, database := range gormtest.All {
 		t.Run(name, func(t *testing.T) {
-			storetest.Run(t, func(t *testing.T) storetest.Opened {
-				d := database(t)
+			storetest.Run(t, func(t *testing.T, atLeast time.Duration) storetest.Opened {
+				d, lockTimeout := database(t), max(atLeast, gormtest.LockTimeout)
 				return storetest.Opened{
-					Work: d.Open(t, 16), Beside: d.Open(t, 16),
-					LockTimeout: gormtest.LockTimeout, OneAtATime: name == "SQLite",
+					Work: d.OpenWaiting(t, 16, lockTimeout), Beside: d.OpenWaiting(t, 16, lockTimeout),
+					LockTimeout: lockTimeout, OneAtATime: name == "SQLite",
 				}
 			})
 		})

@@ -19,19 +19,21 @@ import (
 const lockTimeout = 500 * time.Millisecond
 
 func TestTheStoreKeepsTheContract(t *testing.T) {
-	storetest.Run(t, func(*testing.T) storetest.Opened {
-		return opened(memory.New(time.Now, memory.LockTimeout(lockTimeout)))
+	storetest.Run(t, func(_ *testing.T, atLeast time.Duration) storetest.Opened {
+		wait := max(atLeast, lockTimeout)
+		return opened(memory.New(time.Now, memory.LockTimeout(wait)), wait)
 	})
 }
 
 func TestTheStoreThatDefersItsWritesKeepsTheContract(t *testing.T) {
-	storetest.Run(t, func(*testing.T) storetest.Opened {
-		return opened(memory.NewDeferring(memory.New(time.Now, memory.LockTimeout(lockTimeout))))
+	storetest.Run(t, func(_ *testing.T, atLeast time.Duration) storetest.Opened {
+		wait := max(atLeast, lockTimeout)
+		return opened(memory.NewDeferring(memory.New(time.Now, memory.LockTimeout(wait))), wait)
 	})
 }
 
-func opened(w port.UnitOfWork) storetest.Opened {
-	return storetest.Opened{Work: w, Beside: w, LockTimeout: lockTimeout, OneAtATime: true}
+func opened(w port.UnitOfWork, wait time.Duration) storetest.Opened {
+	return storetest.Opened{Work: w, Beside: w, LockTimeout: wait, OneAtATime: true}
 }
 
 func TestATransactionInsideATransactionIsUnavailableInsteadOfWaitingForEver(t *testing.T) {

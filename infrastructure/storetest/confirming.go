@@ -18,63 +18,6 @@ import (
 
 // confirming is what the use cases make of the store: money is taken at most once, and a key has one answer.
 var confirming = []check{
-	// C16: a lost race is "wait" or the answer, also between two instances.
-	{"a hundred identical confirmations at once take the money once and have one answer", func(t *testing.T, s Opened) {
-		here, there, provider := twoShops(s)
-		id := placed(t, here)
-		answers, refused := confirmAtOnce(t, 100, here, there, paymentOf(id, "k"))
-
-		assert.Equal(t, 1, provider.Charges())
-		require.NotEmpty(t, answers)
-		for _, a := range answers {
-			assert.Equal(t, string(answers[0].Document), string(a.Document))
-		}
-		for _, err := range refused {
-			told(t, err, idempotency.ErrInProgress)
-		}
-		again, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
-		require.NoError(t, err)
-		assert.True(t, again.Replayed)
-		assert.Equal(t, string(answers[0].Document), string(again.Document))
-	}},
-	// C63: two tabs with two keys still charge once.
-	{"fifty keys at once on one order take the money once, with one receipt", func(t *testing.T, s Opened) {
-		here, there, provider := twoShops(s)
-		id := placed(t, here)
-		answers, refused := confirmAtOnce(t, 50, here, there, func(i int) checkout.ConfirmPayment {
-			return Payment(id, fmt.Sprintf("k%d", i))
-		})
-
-		assert.Equal(t, 1, provider.Charges())
-		require.NotEmpty(t, answers)
-		for _, a := range answers {
-			assert.Empty(t, a.Refusal)
-			assert.JSONEq(t, string(answers[0].Document), string(a.Document))
-		}
-		for _, err := range refused {
-			told(t, err, order.ErrPaymentInProgress)
-		}
-	}},
-	// C19: duplicates neither wait for the provider nor take the room of others.
-	{"while the provider thinks, its duplicates are answered and other orders are paid", func(t *testing.T, s Opened) {
-		here, there, provider := twoShops(s)
-		id, other := placed(t, here), placed(t, here)
-		held, first := confirmHeld(t, here, Payment(id, "k"), Approving)
-
-		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(id, "k"))
-		assert.Empty(t, answers)
-		for _, err := range refused {
-			told(t, err, idempotency.ErrInProgress)
-		}
-		_, err := there.ConfirmPayment(t.Context(), Payment(id, "another key"))
-		told(t, err, order.ErrPaymentInProgress)
-		_, err = there.ConfirmPayment(t.Context(), Payment(other, "other"))
-		require.NoError(t, err)
-
-		held.Release()
-		require.NoError(t, (<-first).err)
-		assert.Equal(t, 2, provider.Charges())
-	}},
 	// C03, C04: takeover is harmless because the first holder is fenced off.
 	{"a holder that was taken over answers what the winner recorded", func(t *testing.T, s Opened) {
 		here, there, provider := twoShops(s)
@@ -176,29 +119,6 @@ var confirming = []check{
 		assert.Equal(t, string(answered.answer.Document), string(again.Document))
 		assert.Equal(t, 1, provider.Charges())
 	}},
-	// C85, C90: an expired key is new, and the order still knows that it is paid.
-	{"a retry after the retention has the first receipt, and the key serves anew", func(t *testing.T, s Opened) {
-		here, there, provider := twoShops(s)
-		id, other := placed(t, here), placed(t, here)
-		first, err := here.ConfirmPayment(t.Context(), Payment(id, "k"))
-		require.NoError(t, err)
-
-		require.NoError(t, Age(t.Context(), s.Work, ScopeOf(Payment(id, "k")), Times.Retention))
-		again, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
-		require.NoError(t, err)
-		assert.False(t, again.Replayed)
-		assert.JSONEq(t, string(first.Document), string(again.Document))
-		assert.Equal(t, 1, provider.Charges())
-
-		require.NoError(t, Age(t.Context(), s.Work, ScopeOf(Payment(id, "k")), Times.Retention))
-		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(other, "k"))
-		require.NotEmpty(t, answers)
-		for _, err := range refused {
-			told(t, err, idempotency.ErrInProgress)
-		}
-		assert.Equal(t, 2, provider.Charges())
-		assert.Equal(t, order.Paid, orderIn(t, s.Work, other).Status)
-	}},
 	// C65: who waits for the order's row decides by what it has become.
 	{"an order that is cancelled while its payment waits for it is not paid", func(t *testing.T, s Opened) {
 		here, there, provider := twoShops(s)
@@ -252,5 +172,89 @@ var confirming = []check{
 		mine.Actor = "mallory"
 		_, err = there.Outcome(t.Context(), mine)
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
+	}},
+}
+
+// crowds is the same when many come at once.
+var crowds = []check{
+	// C16: a lost race is "wait" or the answer, also between two instances.
+	{"a hundred identical confirmations at once take the money once and have one answer", func(t *testing.T, s Opened) {
+		here, there, provider := twoShops(s)
+		id := placed(t, here)
+		answers, refused := confirmAtOnce(t, 100, here, there, paymentOf(id, "k"))
+
+		assert.Equal(t, 1, provider.Charges())
+		require.NotEmpty(t, answers)
+		for _, a := range answers {
+			assert.Equal(t, string(answers[0].Document), string(a.Document))
+		}
+		for _, err := range refused {
+			told(t, err, idempotency.ErrInProgress)
+		}
+		again, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
+		require.NoError(t, err)
+		assert.True(t, again.Replayed)
+		assert.Equal(t, string(answers[0].Document), string(again.Document))
+	}},
+	// C63: two tabs with two keys still charge once.
+	{"fifty keys at once on one order take the money once, with one receipt", func(t *testing.T, s Opened) {
+		here, there, provider := twoShops(s)
+		id := placed(t, here)
+		answers, refused := confirmAtOnce(t, 50, here, there, func(i int) checkout.ConfirmPayment {
+			return Payment(id, fmt.Sprintf("k%d", i))
+		})
+
+		assert.Equal(t, 1, provider.Charges())
+		require.NotEmpty(t, answers)
+		for _, a := range answers {
+			assert.Empty(t, a.Refusal)
+			assert.JSONEq(t, string(answers[0].Document), string(a.Document))
+		}
+		for _, err := range refused {
+			told(t, err, order.ErrPaymentInProgress)
+		}
+	}},
+	// C19: duplicates neither wait for the provider nor take the room of others.
+	{"while the provider thinks, its duplicates are answered and other orders are paid", func(t *testing.T, s Opened) {
+		here, there, provider := twoShops(s)
+		id, other := placed(t, here), placed(t, here)
+		held, first := confirmHeld(t, here, Payment(id, "k"), Approving)
+
+		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(id, "k"))
+		assert.Empty(t, answers)
+		for _, err := range refused {
+			told(t, err, idempotency.ErrInProgress)
+		}
+		_, err := there.ConfirmPayment(t.Context(), Payment(id, "another key"))
+		told(t, err, order.ErrPaymentInProgress)
+		_, err = there.ConfirmPayment(t.Context(), Payment(other, "other"))
+		require.NoError(t, err)
+
+		held.Release()
+		require.NoError(t, (<-first).err)
+		assert.Equal(t, 2, provider.Charges())
+	}},
+	// C85, C90: an expired key is new, and the order still knows that it is paid.
+	{"a retry after the retention has the first receipt, and the key serves anew", func(t *testing.T, s Opened) {
+		here, there, provider := twoShops(s)
+		id, other := placed(t, here), placed(t, here)
+		first, err := here.ConfirmPayment(t.Context(), Payment(id, "k"))
+		require.NoError(t, err)
+
+		require.NoError(t, Age(t.Context(), s.Work, ScopeOf(Payment(id, "k")), Times.Retention))
+		again, err := there.ConfirmPayment(t.Context(), Payment(id, "k"))
+		require.NoError(t, err)
+		assert.False(t, again.Replayed)
+		assert.JSONEq(t, string(first.Document), string(again.Document))
+		assert.Equal(t, 1, provider.Charges())
+
+		require.NoError(t, Age(t.Context(), s.Work, ScopeOf(Payment(id, "k")), Times.Retention))
+		answers, refused := confirmAtOnce(t, 20, here, there, paymentOf(other, "k"))
+		require.NotEmpty(t, answers)
+		for _, err := range refused {
+			told(t, err, idempotency.ErrInProgress)
+		}
+		assert.Equal(t, 2, provider.Charges())
+		assert.Equal(t, order.Paid, orderIn(t, s.Work, other).Status)
 	}},
 }

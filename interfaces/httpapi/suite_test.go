@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
-	"kakutei/infrastructure/gormstore"
 	"kakutei/infrastructure/gormstore/gormtest"
 	"kakutei/infrastructure/memory"
 	"kakutei/infrastructure/storetest"
@@ -36,11 +35,7 @@ func onDatabase(name string) store {
 // patiently opens a store on a database.
 func patiently(t *testing.T, d gormtest.Database) port.UnitOfWork {
 	t.Helper()
-	c := gormstore.Config{URL: d.URL, Pool: 16, LockTimeout: patience}
-	s, err := gormstore.Open(context.WithoutCancel(t.Context()), c)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
+	return d.OpenWaiting(t, 16, patience)
 }
 
 // check is one fact that clients may rely on; its name is the sentence that states it.

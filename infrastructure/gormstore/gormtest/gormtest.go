@@ -42,13 +42,19 @@ func PostgreSQL(t testing.TB) Database {
 	return Database{URL: url, driver: "pgx", source: url}
 }
 
-// LockTimeout is that of all stores opened here.
+// LockTimeout is that of a store which is opened without another one.
 const LockTimeout = time.Second
 
 // Open is a store on the database, with so many connections at most; closed when the test ends.
 func (d Database) Open(t testing.TB, pool int) *gormstore.Store {
 	t.Helper()
-	c := gormstore.Config{URL: d.URL, Pool: pool, LockTimeout: LockTimeout}
+	return d.OpenWaiting(t, pool, LockTimeout)
+}
+
+// OpenWaiting is Open with another lock timeout.
+func (d Database) OpenWaiting(t testing.TB, pool int, lockTimeout time.Duration) *gormstore.Store {
+	t.Helper()
+	c := gormstore.Config{URL: d.URL, Pool: pool, LockTimeout: lockTimeout}
 	s, err := gormstore.Open(context.WithoutCancel(t.Context()), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
