@@ -192,7 +192,8 @@ func TestAListenerThatFailsEndsTheService(t *testing.T) {
 	s := service{
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now),
 		background: []func(context.Context){func(ctx context.Context) { <-ctx.Done(); close(background) }},
-		grace:      soon, log: slog.New(slog.DiscardHandler), unready: func() {}, last: nothing, dropped: func() {}, lastly: nothing,
+		grace:      soon, log: slog.New(slog.DiscardHandler), unready: func() {}, last: nothing, dropped: func() {},
+		lastly: nothing,
 	}
 	err = s.run(t.Context(), t.Context(), func() { _ = listener.Close() })
 	require.ErrorContains(t, err, "the listener failed")
