@@ -151,7 +151,7 @@ func TestADeadCollectorCostsNothingAndDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer silent.Close()
+	defer func() { require.NoError(t, silent.Close()) }()
 	require.NoError(t, gone.Close())
 	for name, address := range map[string]string{"gone": gone.Addr().String(), "silent": silent.Addr().String()} {
 		t.Run(name, func(t *testing.T) {

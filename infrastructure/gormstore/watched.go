@@ -58,7 +58,7 @@ func (l watchedLink) exchange(ctx context.Context, writes []write, questions ...
 	for _, q := range questions {
 		texts = append(texts, q.sql)
 	}
-	ended := l.watch.Exchanging(l.ctx, Exchange{Database: l.database, Statements: texts})
+	ended := l.watch.Exchanging(l.ctx, Exchange{Database: l.database, Statements: texts}) //nolint:contextcheck // the transaction's own
 	err := l.link.exchange(ctx, writes, questions...)
 	if ended != nil {
 		ended(err)
@@ -67,7 +67,8 @@ func (l watchedLink) exchange(ctx context.Context, writes []write, questions ...
 }
 
 func (l watchedLink) commit(ctx context.Context, writes []write) error {
-	ended := l.watch.Exchanging(l.ctx, Exchange{Database: l.database, Statements: textsOf(writes), Commits: true})
+	last := Exchange{Database: l.database, Statements: textsOf(writes), Commits: true}
+	ended := l.watch.Exchanging(l.ctx, last) //nolint:contextcheck // the transaction's own
 	err := l.link.commit(ctx, writes)
 	if ended != nil {
 		ended(err)

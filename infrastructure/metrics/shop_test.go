@@ -49,12 +49,12 @@ func instance(t *testing.T, clock *storetest.Clock, work port.UnitOfWork, provid
 	s.Shop = storetest.OpenShop(work, provider)
 	measured := s.metrics.Work(s.Store)
 	observers := port.Observers{s.Seen, s.metrics}
-	s.Till.Work, s.Till.Observer = measured, observers
-	s.Till.Gateway = s.metrics.Provider(struct {
+	s.Work, s.Observer = measured, observers
+	s.Gateway = s.metrics.Provider(struct {
 		payment.Gateway
 		payment.Statement
 	}{Gateway: provider})
-	s.Till.Executor = idempotent.New(measured, storetest.Documents{}, observers, storetest.Times)
+	s.Executor = idempotent.New(measured, storetest.Documents{}, observers, storetest.Times)
 	s.ledger = &bookkeeping.Ledger{Work: measured, Observer: observers, Deadline: storetest.Times.Deadline()}
 	return s
 }

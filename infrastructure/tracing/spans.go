@@ -176,7 +176,8 @@ func (t *Tracing) Observe(ctx context.Context, e port.Event) {
 		if e.Refusal != "" {
 			span.SetAttributes(attribute.String(attrRefusal, string(e.Refusal)))
 		}
-	default:
+	case port.Reserved, port.Takeover, port.Called, port.LeaseLost, port.CommitUnknown, port.Duplicate, port.AmountConflict,
+		port.Stopped:
 		span.AddEvent(string(e.What), trace.WithAttributes(attribute.Int(attrExecutions, e.Executions)))
 	}
 }

@@ -57,12 +57,12 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, s traced)) {
 			require.NoError(t, err)
 			s.Shop = storetest.OpenShop(store.Watched(s.traces), storetest.NewProvider())
 			work, observers := s.traces.Work(s.Store), port.Observers{s.Seen, s.traces}
-			s.Till.Work, s.Till.Observer = work, observers
-			s.Till.Gateway = s.traces.Provider(struct {
+			s.Work, s.Observer = work, observers
+			s.Gateway = s.traces.Provider(struct {
 				payment.Gateway
 				payment.Statement
 			}{Gateway: s.Provider})
-			s.Till.Executor = idempotent.New(work, storetest.Documents{}, observers, storetest.Times)
+			s.Executor = idempotent.New(work, storetest.Documents{}, observers, storetest.Times)
 			test(t, s)
 		})
 	}
@@ -101,7 +101,7 @@ func (s traced) sent() (tree []string, spans map[string]tracetest.SpanStub) {
 func about(span tracetest.SpanStub) map[string]string {
 	all := map[string]string{}
 	for _, a := range span.Attributes {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }
@@ -196,13 +196,15 @@ func TestNoKeyTokenAmountOrNameIsInASpan(t *testing.T) {
 			s.traces.Request(r.Context(), key, "/api/idempotency-keys/:key", http.StatusNotFound, "not_found")
 		})).ServeHTTP(httptest.NewRecorder(), r)
 
+		s.traces.Requests(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(httptest.NewRecorder(), r)
+
 		s.traces.End(t.Context())
 		require.NotEmpty(t, s.spans.GetSpans())
 		for _, span := range s.spans.GetSpans() {
 			var said strings.Builder
 			fmt.Fprintln(&said, span.Name, span.Status.Description)
 			for _, a := range span.Attributes {
-				fmt.Fprintln(&said, a.Key, a.Value.Emit())
+				fmt.Fprintln(&said, a.Key, a.Value.String())
 			}
 			for _, event := range span.Events {
 				fmt.Fprintln(&said, event.Name, event.Attributes)
