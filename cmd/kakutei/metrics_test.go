@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -87,7 +88,7 @@ func TestTheTableOfMetricsIsWhatIsScraped(t *testing.T) {
 			require.Eventually(t, func() bool { // the round is counted before its line, its findings with it
 				_, compared := r.scraped()["kakutei_reconciliation_findings"]
 				return compared
-			}, soon, 1)
+			}, soon, time.Millisecond)
 			assert.Equal(t, tableOfMetrics(t), r.scraped())
 			r.stop()
 		})
@@ -101,7 +102,7 @@ func TestTheTableOfMetricsIsWhatIsScraped(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, compared := r.scraped()["kakutei_reconciliation_findings"]
 			return compared
-		}, soon, 1)
+		}, soon, time.Millisecond)
 		assert.Equal(t, want, r.scraped())
 		r.stop()
 	})
@@ -168,5 +169,5 @@ func TestWhatTheBackgroundDoesIsCounted(t *testing.T) {
 func (r *running) shows(line string) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return slices.Contains(strings.Split(r.get("/metrics").body, "\n"), line) },
-		soon, 1, line)
+		soon, time.Millisecond, line)
 }

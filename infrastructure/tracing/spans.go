@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -27,15 +28,19 @@ const (
 	attrAnswer     = "kakutei.answer"
 )
 
-// end ends a span. Of an error only its code is told: a text may quote anything.
+// end ends a span. Of an error only its code is told: a text may quote anything. Whatever a caller alone has brought about,
+// a duplicate say, is no error of the service's.
 func end(span trace.Span, err error) {
 	if err != nil {
+		f, isFault := fault.From(err)
 		code := "other"
-		if f, isFault := fault.From(err); isFault {
+		if isFault {
 			code = string(f.Code())
 		}
 		span.SetAttributes(attribute.String(attrFault, code))
-		span.SetStatus(codes.Error, "")
+		if !isFault || errors.Is(err, port.ErrUnavailable) || errors.Is(err, idempotency.ErrOutcomeUnknown) {
+			span.SetStatus(codes.Error, "")
+		}
 	}
 	span.End()
 }

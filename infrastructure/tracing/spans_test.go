@@ -19,6 +19,8 @@ import (
 
 	"kakutei/application/idempotent"
 	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+	"kakutei/domain/money"
 	"kakutei/domain/payment"
 	"kakutei/infrastructure/gormstore"
 	"kakutei/infrastructure/gormstore/pgtest"
@@ -212,6 +214,28 @@ func TestNoKeyTokenAmountOrNameIsInASpan(t *testing.T) {
 			for _, planted := range []string{key, "carol", "alice", "1000", "7777777", string(id), "demo-"} {
 				assert.NotContains(t, said.String(), planted, span.Name)
 			}
+		}
+	})
+}
+
+func TestADuplicateIsNoErrorOfTheServices(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, s traced) {
+		id, err := s.Place(t.Context())
+		require.NoError(t, err)
+		other := storetest.Payment(id, "k")
+		other.Money = money.Of(1, money.JPY)
+		_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+		require.NoError(t, err)
+		s.spans.Reset()
+		s.under(func(ctx context.Context) {
+			_, err = s.ConfirmPayment(ctx, other)
+			require.ErrorIs(t, err, idempotency.ErrKeyReused)
+		})
+		_, spans := s.sent()
+		assert.Equal(t, "idempotency_key_reused", about(spans["reserve"])["kakutei.fault"])
+		assert.Equal(t, "mismatch", about(spans[request])["kakutei.outcome"])
+		for _, span := range spans {
+			assert.NotEqual(t, codes.Error, span.Status.Code, span.Name)
 		}
 	})
 }
