@@ -77,6 +77,8 @@ func TestAPostingThatStaysInDoubtIsAnUnknownOutcomeAndTheRetrySettlesIt(t *testi
 			_, err := o.PostJournalEntry(t.Context(), invoice(t, "inv-1"))
 			require.ErrorIs(t, err, idempotency.ErrOutcomeUnknown)
 			require.ErrorIs(t, err, port.ErrCommitUnknown)
+			assert.Equal(t, 1, o.Seen.Count(port.Unknown), "an observer hears of it once")
+			assert.Zero(t, o.Seen.Count(port.Completed))
 			assert.Equal(t, 3, o.Store.Commits(), "it is not sent for ever")
 
 			o.Store.Settle()

@@ -45,10 +45,15 @@ const attempts = 3
 //
 // Errors: journal.ErrMismatch, with the entry that stands beside it; idempotency.ErrOutcomeUnknown;
 // port.ErrUnavailable.
-func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (Posted, error) {
+func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (posted Posted, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Deadline)
 	defer cancel()
-	posted, err := l.booked(ctx, c)
+	defer func() {
+		if errors.Is(err, idempotency.ErrOutcomeUnknown) {
+			l.Observer.Observe(ctx, port.Event{What: port.Unknown, Scope: c.scope(), Err: err})
+		}
+	}()
+	posted, err = l.booked(ctx, c)
 	if err == nil && !posted.Repeated {
 		posted, err = l.settle(ctx, c)
 	}
@@ -60,6 +65,8 @@ func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (Post
 		return posted, journal.ErrMismatch
 	case posted.Repeated:
 		l.tell(ctx, port.Duplicate, posted.Entry, "posted again by "+c.By)
+	default:
+		l.Observer.Observe(ctx, port.Event{What: port.Completed, Scope: ScopeOf(posted.Entry)})
 	}
 	return posted, nil
 }
@@ -67,6 +74,7 @@ func (l *Ledger) PostJournalEntry(ctx context.Context, c PostJournalEntry) (Post
 // booked looks for an entry that stands already. It waits for nobody: a repeat needs no turn to write. What stands there
 // and cannot be read is met again by posting.
 func (l *Ledger) booked(ctx context.Context, c PostJournalEntry) (posted Posted, err error) {
+	ctx = port.Doing(ctx, port.Looking, OpPostJournalEntry)
 	err = l.Work.Read(ctx, func(tx port.Tx) error {
 		found, err := tx.Journal().FindByKeys(ctx, []journal.PostingKey{c.Content.Source.PostingKey()})
 		if err == nil && len(found) == 1 {
@@ -88,8 +96,7 @@ func (l *Ledger) settle(ctx context.Context, c PostJournalEntry) (posted Posted,
 			break
 		}
 		doubt = true
-		scope := ScopeOf(journal.Book(id, c.Content, c.By, time.Time{}))
-		l.Observer.Observe(ctx, port.Event{What: port.CommitUnknown, Scope: scope, Err: err})
+		l.Observer.Observe(ctx, port.Event{What: port.CommitUnknown, Scope: c.scope(), Err: err})
 	}
 	if errors.Is(err, port.ErrCommitUnknown) || doubt && errors.Is(err, port.ErrUnavailable) {
 		err = idempotency.ErrOutcomeUnknown.Because(err)
@@ -98,6 +105,7 @@ func (l *Ledger) settle(ctx context.Context, c PostJournalEntry) (posted Posted,
 }
 
 func (l *Ledger) post(ctx context.Context, id journal.ID, c PostJournalEntry) (posted Posted, err error) {
+	ctx = port.Doing(ctx, port.Posting, OpPostJournalEntry)
 	err = l.Work.Do(ctx, port.Fully, func(tx port.Tx) error {
 		posted = Posted{}
 		return tx.Journal().Post(ctx, journal.Book(id, c.Content, c.By, tx.Now()), func(stands journal.Entry) {
@@ -111,6 +119,10 @@ func (l *Ledger) tell(ctx context.Context, what port.Happening, e journal.Entry,
 	l.Observer.Observe(ctx, port.Event{
 		What: what, Scope: ScopeOf(e), Detail: fmt.Sprintf("%s; the entry is %s", detail, e.ID),
 	})
+}
+
+func (c PostJournalEntry) scope() idempotency.Scope {
+	return ScopeOf(journal.Book("", c.Content, c.By, time.Time{}))
 }
 
 // ScopeOf is where the audit looks for an entry.

@@ -270,3 +270,15 @@ func TestAPostingEndsAtItsDeadline(t *testing.T) {
 		assert.False(t, o.posted(t, invoice(t, "inv-1")).Repeated, "nothing was booked")
 	})
 }
+
+func TestAnObserverHearsThatADocumentIsBookedNow(t *testing.T) {
+	onBothStores(t, func(t *testing.T, o office) {
+		c := invoice(t, "inv-1")
+		o.posted(t, c)
+		o.posted(t, c)
+		require.Len(t, o.Seen.Of(port.Completed), 1, "a repeat books nothing")
+		assert.Equal(t, idempotency.Scope{
+			Operation: bookkeeping.OpPostJournalEntry, Actor: company, Key: idempotency.Key(c.Content.Source.PostingKey()),
+		}, o.Seen.Of(port.Completed)[0].Scope)
+	})
+}

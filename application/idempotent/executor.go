@@ -78,10 +78,14 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	switch {
 	case errors.Is(err, idempotency.ErrLost) && !r.called && !r.doubt: // others were faster, and this run has done nothing
 		err = idempotency.ErrInProgress.Because(err)
+		r.tell(ctx, port.InProgress, "", nil)
 	case unsettled(err), r.doubt && errors.Is(err, port.ErrUnavailable):
 		err = r.unknownFor(e.doubts.again(in.Scope), err)
 	default:
 		e.doubts.over(in.Scope)
+	}
+	if errors.Is(err, idempotency.ErrOutcomeUnknown) {
+		r.tell(ctx, port.Unknown, "", err)
 	}
 	if err != nil {
 		return Answer{}, err

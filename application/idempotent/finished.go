@@ -71,6 +71,7 @@ func (r *run) replay(ctx context.Context) (answer Answer, answered bool, err err
 		return Answer{}, false, nil
 	}
 	verdict := idempotency.Vacant
+	ctx = r.doing(ctx, port.Looking)
 	err = r.work.Read(ctx, func(tx port.Tx) (err error) {
 		r.stored, err = tx.Records().Find(ctx, r.reservation.Scope)
 		if err == nil {

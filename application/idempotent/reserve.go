@@ -23,6 +23,7 @@ type reserved struct {
 // call. Without a reservation nothing is executed.
 func (r *run) reserve(ctx context.Context) (Answer, Call, error) {
 	var now reserved
+	ctx = r.doing(ctx, port.Reserving)
 	err := r.work.Do(ctx, r.wait, func(tx port.Tx) (err error) {
 		now = reserved{reservation: r.reservation}
 		if r.ahead != nil {
@@ -169,6 +170,7 @@ func (l *lateRefusal) Unwrap() error { return l.cause }
 // hand has changed it, and only a person can settle that. If it fails, the next retry counts.
 func (r *run) count(ctx context.Context) {
 	r.reservation.Token = idempotency.NewToken() // what was lost once is not stored again
+	ctx = r.doing(ctx, port.Abandoning)
 	_ = r.work.Do(ctx, r.wait, func(tx port.Tx) error {
 		stands, err := tx.Records().Lock(ctx, r.reservation.Scope)
 		if err != nil || stands.Judge(r.reservation, tx.Now()) != idempotency.Vacant {

@@ -51,7 +51,7 @@ func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error)
 
 // call is what happens between the commits. No answer is no failure: the next execution asks again.
 func (r *run) call(ctx context.Context, call Call) (Finish, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.CallTimeout)
+	ctx, cancel := context.WithTimeout(r.doing(ctx, port.Calling), r.config.CallTimeout)
 	defer cancel()
 	r.called = true
 	finish, err := call(ctx)
@@ -66,6 +66,7 @@ func (r *run) call(ctx context.Context, call Call) (Finish, error) {
 // complete is the second commit: the aggregate's change and the outcome, or neither. The call has been made: whatever
 // fails here, "nothing was done" would be a lie.
 func (r *run) complete(ctx context.Context, finish Finish) (answer Answer, err error) {
+	ctx = r.doing(ctx, port.Completing)
 	err = r.work.Do(ctx, port.Fully, func(tx port.Tx) error {
 		answer = Answer{}
 		result, err := finish(ctx, tx)
@@ -115,7 +116,8 @@ func (r *run) settle(ctx context.Context, tx port.Tx, result any, created string
 
 // abandon ends the lease at once, so that the next retry executes. If it fails, the lease runs out.
 func (r *run) abandon(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.LockTimeout)
+	ctx = r.doing(context.WithoutCancel(ctx), port.Abandoning)
+	ctx, cancel := context.WithTimeout(ctx, r.config.LockTimeout)
 	defer cancel()
 	err := r.work.Do(ctx, port.Briefly, func(tx port.Tx) error {
 		left := r.held.Abandoned(tx.Now())
@@ -139,10 +141,15 @@ func (r *run) unknownFor(times int, cause error) error {
 	return idempotency.ErrOutcomeUnknown.Because(cause).After(min(wait, r.config.Lease))
 }
 
+// doing says in the context which step of the operation is under way.
+func (r *run) doing(ctx context.Context, s port.Step) context.Context {
+	return port.Doing(ctx, s, r.reservation.Operation)
+}
+
 // tell is called when a transaction or the call has ended.
 func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code, err error) {
 	switch {
-	case err == nil, what == port.Called: // whatever the call's error is like, it is no transaction's
+	case err == nil, what == port.Called, what == port.Unknown: // whatever the error is like, it is no transaction's
 	case errors.Is(err, idempotency.ErrLost) && !r.called:
 		return // another one was faster to a vacant record: this run had no lease to lose
 	case errors.Is(err, idempotency.ErrLost):

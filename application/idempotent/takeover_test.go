@@ -206,9 +206,11 @@ func (o outrun) Do(ctx context.Context, wait port.Wait, fn func(tx port.Tx) erro
 func TestWhoIsOutrunEachTimeIsToldThatOthersAreAtWork(t *testing.T) {
 	onBothStores(t, func(t *testing.T, d desk) {
 		var o operation
-		_, err := deskOver(outrun{d.work}, d.clock, storetest.Times).Execute(t.Context(), intent, o.steps)
+		outrun := deskOver(outrun{d.work}, d.clock, storetest.Times)
+		_, err := outrun.Execute(t.Context(), intent, o.steps)
 		require.ErrorIs(t, err, idempotency.ErrInProgress)
 		assert.Zero(t, o.calls)
+		assert.Equal(t, 1, outrun.seen.Count(port.InProgress), "an observer hears it as well")
 		d.assertNoRecord(t)
 	})
 }

@@ -54,15 +54,15 @@ func TestAnObserverHearsThatARunWithoutACallHasItsOutcome(t *testing.T) {
 		assertUnknown(t, err)
 		_, err = d.Execute(t.Context(), intent, knowing("done"))
 		require.NoError(t, err)
-		assert.Equal(t, []port.Happening{port.Reserved, port.Called, port.Takeover, port.Completed}, o.heard())
+		assert.Equal(t, []port.Happening{port.Reserved, port.Called, port.Unknown, port.Takeover, port.Completed}, o.heard())
 
 		other := intent
 		other.Scope.Key = "another"
 		refused := operation{prepare: func(context.Context, port.Tx) error { return errRefused }}
 		_, err = d.Execute(t.Context(), other, refused.steps)
 		require.NoError(t, err)
-		assert.Equal(t, port.Completed, o.events[4].What)
-		assert.Equal(t, errRefused.Code(), o.events[4].Refusal)
+		assert.Equal(t, port.Completed, o.events[5].What)
+		assert.Equal(t, errRefused.Code(), o.events[5].Refusal)
 	})
 }
 
@@ -109,9 +109,11 @@ func TestAnObserverHearsATakeoverWithItsExecution(t *testing.T) {
 			_, err := d.Execute(t.Context(), intent, silent.steps)
 			assertUnknown(t, err)
 		}
-		assert.Equal(t, []port.Happening{port.Reserved, port.Called, port.Takeover, port.Called}, o.heard())
+		assert.Equal(t, []port.Happening{
+			port.Reserved, port.Called, port.Unknown, port.Takeover, port.Called, port.Unknown,
+		}, o.heard())
 		require.ErrorIs(t, o.events[1].Err, errOutside)
-		assert.Equal(t, 2, o.events[2].Executions)
+		assert.Equal(t, 2, o.events[3].Executions)
 	})
 }
 
@@ -147,6 +149,27 @@ func TestAnObserverHearsWhatAStepNotesOnlyOnceItIsCommitted(t *testing.T) {
 		_, err = d.Execute(t.Context(), intent, noting)
 		require.NoError(t, err)
 		assert.Equal(t, 1, d.seen.Count(port.Duplicate), "a replay does nothing again")
+	})
+}
+
+// However often a commit or a lease was in doubt meanwhile, and whatever the steps have failed with.
+func TestAnObserverHearsOnceThatNobodyKnowsTheOutcome(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		d, o := d.listened()
+		for n := range 3 {
+			d.store.LoseCommit(n+1, storetest.Undone)
+		}
+		_, err := d.Execute(t.Context(), intent, knowing("done"))
+		assertUnknown(t, err)
+		assert.Equal(t, []port.Happening{port.CommitUnknown, port.CommitUnknown, port.CommitUnknown, port.Unknown}, o.heard())
+		require.ErrorIs(t, o.events[3].Err, port.ErrCommitUnknown)
+	})
+	onBothStores(t, func(t *testing.T, d desk) {
+		d, o := d.listened()
+		broken := operation{finish: func(context.Context, port.Tx) (any, error) { return nil, errAccident }}
+		_, err := d.Execute(t.Context(), intent, broken.steps)
+		assertUnknown(t, err)
+		assert.Equal(t, []port.Happening{port.Reserved, port.Called, port.Stopped, port.Unknown}, o.heard())
 	})
 }
 

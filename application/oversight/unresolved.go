@@ -44,6 +44,20 @@ func (d *Desk) Unresolved(ctx context.Context) (list UnresolvedList, err error) 
 	return list, err
 }
 
+// Backlog is how many records are unresolved, MaxUnresolved at most, and how long ago the oldest of them was made, by the
+// store's clock; zero if there is none.
+func (d *Desk) Backlog(ctx context.Context) (records int, oldest time.Duration, err error) {
+	err = d.Work.Read(ctx, func(tx port.Tx) error {
+		found, err := tx.Records().Unresolved(ctx, false, MaxUnresolved)
+		records, oldest = len(found), 0
+		if len(found) > 0 {
+			oldest = tx.Now().Sub(found[0].CreatedAt)
+		}
+		return err
+	})
+	return records, oldest, err
+}
+
 func unresolvedView(r idempotency.Record) UnresolvedView {
 	return UnresolvedView{
 		Operation: r.Operation, Actor: r.Actor, IdempotencyKey: r.Key, Executions: r.Executions,

@@ -24,6 +24,7 @@ const (
 	Duplicate      Happening = "duplicate"       // done before under another key; answered with the original
 	AmountConflict Happening = "amount_conflict" // the provider took other money than was asked
 	Stopped        Happening = "stopped"         // a step failed, no outcome
+	Unknown        Happening = "unknown"         // answered that nobody knows the outcome
 )
 
 // Event is one thing that happened, told after the transaction that it happened in has ended.

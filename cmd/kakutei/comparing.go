@@ -15,6 +15,7 @@ type comparing struct {
 	reconciliation oversight.Reconciliation
 	interval       time.Duration // 0: off
 	log            *slog.Logger
+	told           func(tally oversight.Tally, at time.Time, err error)
 }
 
 // leastWindow is how far each round goes back, or two intervals if those are longer: a payment is compared more than
@@ -43,6 +44,7 @@ func (c comparing) run(ctx context.Context) {
 func (c comparing) round(ctx context.Context) {
 	defer func() {
 		if cause := recover(); cause != nil {
+			c.told(oversight.Tally{}, time.Now(), fmt.Errorf("panic: %v", cause))
 			c.log.ErrorContext(ctx, "comparing with the provider failed", "error", fmt.Sprintf("panic: %v", cause))
 		}
 	}()
@@ -54,6 +56,7 @@ func (c comparing) round(ctx context.Context) {
 		}
 		return nil
 	})
+	c.told(tally, time.Now(), err)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.log.WarnContext(ctx, "comparing with the provider failed", "error", err)

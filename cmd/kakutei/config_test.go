@@ -43,6 +43,7 @@ var contract = map[string]string{
 	"KAKUTEI_LOG_FORMAT":            "", // text on a terminal, else json
 	"KAKUTEI_LOG_LEVEL":             "info",
 	"KAKUTEI_FAILPOINT":             "",
+	"OTEL_EXPORTER_OTLP_ENDPOINT":   "", // not the service's own: OpenTelemetry's
 }
 
 func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
@@ -57,12 +58,12 @@ func TestTheVariablesAreThoseOfTheContractWithItsDefaults(t *testing.T) {
 	assert.Equal(t, contract, offered)
 }
 
-func TestOnlySecretsAndTheFailpointHaveNoFlag(t *testing.T) {
+func TestOnlySecretsTheFailpointAndTheVariablesOfOthersHaveNoFlag(t *testing.T) {
 	for _, c := range commands() {
 		for _, v := range c.variables {
 			secret := v.name == "KAKUTEI_GATEWAY_TOKEN" || v.name == "KAKUTEI_JWT_SECRET"
 			assert.Equal(t, secret, v.secret, v.name)
-			assert.Equal(t, secret || v.name == "KAKUTEI_FAILPOINT", !v.flagged(), v.name)
+			assert.Equal(t, secret || v.name == "KAKUTEI_FAILPOINT" || strings.HasPrefix(v.name, "OTEL_"), !v.flagged(), v.name)
 		}
 	}
 	for _, flag := range []string{"--gateway-token", "--jwt-secret"} {
@@ -127,6 +128,9 @@ func TestABadValueStopsTheStartWithOneLineThatNamesTheVariable(t *testing.T) {
 		"KAKUTEI_LOG_FORMAT": {"xml", "JSON"},
 		"KAKUTEI_LOG_LEVEL":  {"loud", "0", "INFO"},
 		"KAKUTEI_FAILPOINT":  {"anywhere", "After-Commit", "1", "after-commit,after-charge"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT": {
+			"localhost:4318", "collector", "grpc://localhost:4317", "http://", "http://%zz", "/v1/traces",
+		},
 	}
 	require.Len(t, bad, len(contract), "every variable can have a bad value")
 	for name, values := range bad {

@@ -90,8 +90,8 @@ func (c *providerConfig) serve(ctx context.Context, p program) error {
 			ReadTimeout: requestPatience, IdleTimeout: connectionsSleep,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
-		listener: listener, last: func(context.Context) {}, dropped: func() {}, store: closer, unready: func() {},
-		grace: providerGrace, log: log,
+		listener: listener, last: func(context.Context) {}, dropped: func() {}, lastly: func(context.Context) {},
+		store: closer, unready: func() {}, grace: providerGrace, log: log,
 	}
 	return s.run(ctx, cut, func() {
 		log.Info("serving", "address", listener.Addr().String(), "book", c.book, "token", c.token != "")

@@ -22,6 +22,7 @@ type house struct {
 	config serveConfig
 	store  opened // it outlives a crash: it stands for the database, and its book for the provider
 	older  aging
+	sight  sight
 	log    *slog.Logger
 
 	mu      sync.Mutex
@@ -60,7 +61,7 @@ type aging func(ctx context.Context, actor string, d time.Duration) error
 
 // newHouse opens the store and starts the service. close ends it, with all that it holds.
 func newHouse(ctx context.Context, c serveConfig, log *slog.Logger, patience time.Duration) (*house, error) {
-	h := &house{config: c, log: log}
+	h := &house{config: c, sight: unseen(), log: log}
 	// Only what a scenario does happens: nothing comes by from time to time.
 	h.config.access.listen = "127.0.0.1:0"
 	h.config.work.recoverEvery, h.config.work.sweepInterval, h.config.work.compareEvery = 0, 0, 0
@@ -118,11 +119,11 @@ func (m *movable) pass(_ context.Context, _ string, d time.Duration) error {
 func (h *house) start() error {
 	l := &life{dying: make(chan struct{}), over: make(chan struct{})}
 	store := opened{mortal{h.store.store, h, l}, fallibleBook{h.store.book, h, l}}
-	inner, err := h.config.parts(store, h.log)
+	inner, err := h.config.parts(store, h.sight, h.log)
 	if err != nil {
 		return err
 	}
-	s, err := h.config.around(context.Background(), inner, store, h.log)
+	s, err := h.config.around(context.Background(), inner, store, h.sight, h.log)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,8 @@ var layers = map[string]layer{
 		// A use case is tested on a real store, the one in memory, instead of on mocks.
 		testImports: []string{"infrastructure"},
 		outside: func(path string) bool {
-			return !below(path, "gorm.io") && !below(path, "github.com/labstack/echo")
+			return !below(path, "gorm.io") && !below(path, "github.com/labstack/echo") &&
+				!below(path, "github.com/prometheus") && !below(path, "go.opentelemetry.io")
 		},
 	},
 	"infrastructure": {
@@ -157,6 +158,8 @@ func TestTheImportRule(t *testing.T) {
 		{"application/checkout", "github.com/labstack/echo/v4", prod, false},
 		{"application/checkout", "gorm.io/gorm", prod, false},
 		{"application/checkout", "gorm.io/driver/postgres", prod, false},
+		{"application/idempotent", "github.com/prometheus/client_golang/prometheus", prod, false},
+		{"application/idempotent", "go.opentelemetry.io/otel/trace", prod, false},
 		{"application/checkout", "kakutei/infrastructure/memory", prod, false},
 		{"application/checkout", "kakutei/interfaces/httpapi", prod, false},
 		{"application/checkout", "kakutei/cmd/kakutei", prod, false},
@@ -176,6 +179,9 @@ func TestTheImportRule(t *testing.T) {
 		{"interfaces/httpapi", "kakutei/infrastructure/gormstore", prod, false},
 		{"interfaces/httpapi", "kakutei/migrations", prod, false},
 		{"interfaces/httpapi", "kakutei/infrastructure/memory", test, true},
+
+		{"domain/order", "go.opentelemetry.io/otel", prod, false},
+		{"infrastructure/tracing", "go.opentelemetry.io/otel/trace", prod, true},
 
 		{"migrations", "embed", prod, true},
 		{"migrations", "kakutei/domain/order", prod, false},

@@ -364,7 +364,7 @@ func TestTheServiceComparesFromTimeToTime(t *testing.T) {
 		log := newOutput()
 		comparing{
 			reconciliation: oversight.Reconciliation{Work: memory.New(time.Now)}, // no provider
-			log:            slog.New(slog.NewJSONHandler(io.MultiWriter(log), nil)),
+			log:            slog.New(slog.NewJSONHandler(io.MultiWriter(log), nil)), told: unseen().metrics.Compared,
 		}.round(context.Background())
 		assert.Contains(t, log.String(), "panic")
 	})

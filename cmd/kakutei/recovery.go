@@ -14,6 +14,7 @@ type recovering struct {
 	recovery *idempotent.Recovery
 	interval time.Duration // 0: off
 	log      *slog.Logger
+	told     func(tried []idempotent.Tried, err error)
 }
 
 // recoveryRound is how many records one round tries at most.
@@ -39,10 +40,12 @@ func (r recovering) run(ctx context.Context) {
 func (r recovering) round(ctx context.Context) {
 	defer func() {
 		if cause := recover(); cause != nil {
+			r.told(nil, fmt.Errorf("panic: %v", cause))
 			r.log.ErrorContext(ctx, "looking for unresolved records failed", "error", fmt.Sprintf("panic: %v", cause))
 		}
 	}()
 	tried, err := r.recovery.Round(ctx, recoveryRound)
+	r.told(tried, err)
 	if err != nil && ctx.Err() == nil {
 		r.log.WarnContext(ctx, "looking for unresolved records failed", "error", err)
 	}

@@ -106,13 +106,13 @@ func deadOrder(t *testing.T) dead {
 	c := readAs(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_LOG_FORMAT": "json"})
 	log := c.log.logger(d.log)
 	var err error
-	d.parts, err = c.parts(opened{d.work, gateway.NewMemoryBook()}, log)
+	d.parts, err = c.parts(opened{d.work, gateway.NewMemoryBook()}, unseen(), log)
 	require.NoError(t, err)
 	d.recovering = recovering{
 		recovery: idempotent.NewRecovery(d.work, c.work.recoverEvery, map[idempotency.Operation]idempotent.Resume{
 			checkout.OpConfirmPayment: d.till.Resume,
 		}),
-		interval: c.work.recoverEvery, log: log,
+		interval: c.work.recoverEvery, log: log, told: unseen().metrics.Recovered,
 	}
 	id, err := (storetest.Shop{Till: d.till}).Place(t.Context())
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestTheRecoveryOutlivesAStoreThatIsAwayAndABug(t *testing.T) {
 	work := &reading{UnitOfWork: memory.New(time.Now), rounds: rounds}
 	r := recovering{
 		recovery: idempotent.NewRecovery(work, time.Millisecond, nil), interval: time.Millisecond,
-		log: slog.New(slog.NewJSONHandler(log, nil)),
+		log: slog.New(slog.NewJSONHandler(log, nil)), told: unseen().metrics.Recovered,
 	}
 	go func() {
 		defer close(ended)

@@ -13,7 +13,6 @@ import (
 	"kakutei/application/checkout"
 	"kakutei/application/idempotent"
 	"kakutei/application/oversight"
-	"kakutei/application/port"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/payment"
 	"kakutei/infrastructure/audit"
@@ -32,12 +31,14 @@ type serveConfig struct {
 	work    workConfig
 	books   booksConfig
 	log     logConfig
+	traces  tracesConfig
 	failing failpointConfig
 }
 
 func (c *serveConfig) variables() []variable {
-	return slices.Concat(c.access.variables(), c.tokens.variables(), c.limits.variables(), c.store.variables(), c.gateway.variables(), c.work.variables(),
-		c.books.variables(), c.log.variables(), c.failing.variables())
+	return slices.Concat(c.access.variables(), c.tokens.variables(), c.limits.variables(), c.store.variables(),
+		c.gateway.variables(), c.work.variables(), c.books.variables(), c.log.variables(), c.traces.variables(),
+		c.failing.variables())
 }
 
 func serveCommand() command {
@@ -69,7 +70,10 @@ func (c *serveConfig) serve(ctx context.Context, p program) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	log := c.log.logger(p.stderr)
+	sight, log, err := c.traces.open(ctx, c.log.logger(p.stderr))
+	if err != nil {
+		return err
+	}
 	ctx, cut, end := watch(ctx, p.notify)
 	defer end()
 	store, err := c.store.open(ctx, log, p.patience)
@@ -79,7 +83,7 @@ func (c *serveConfig) serve(ctx context.Context, p program) error {
 		}
 		return err
 	}
-	s, err := c.assemble(ctx, store, log)
+	s, err := c.assemble(ctx, store, sight, log)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -101,18 +105,18 @@ type parts struct {
 }
 
 // parts puts the inner layers together.
-func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
+func (c *serveConfig) parts(store opened, sight sight, log *slog.Logger) (parts, error) {
 	provider, err := c.gateway.provider(store.book)
 	if err != nil {
 		return parts{}, err
 	}
-	provider = c.failing.at.gateway(provider, log)
+	provider = c.failing.at.gateway(sight.provider(provider), log)
 	times := idempotent.Config{
 		Lease: c.work.lease, Retention: c.work.retention,
 		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout,
 	}
 	auditing := audit.NewWriter(store, log, time.Now)
-	observers := port.Observers{logging.NewObserver(log), auditing}
+	observers := sight.observers(logging.NewObserver(log), auditing)
 	return parts{
 		till: &checkout.Till{
 			Executor: idempotent.New(
@@ -129,16 +133,20 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 }
 
 // assemble puts the layers together, from the store to the open port.
-func (c *serveConfig) assemble(ctx context.Context, store opened, log *slog.Logger) (*service, error) {
-	inner, err := c.parts(store, log)
+func (c *serveConfig) assemble(ctx context.Context, plain opened, sight sight, log *slog.Logger) (*service, error) {
+	store := sight.store(plain)
+	inner, err := c.parts(store, sight, log)
 	if err != nil {
 		return nil, err
 	}
-	return c.around(ctx, inner, store, log)
+	sight.standing(plain, inner)
+	return c.around(ctx, inner, store, sight, log)
 }
 
 // around puts the outer layers around the inner ones.
-func (c *serveConfig) around(ctx context.Context, inner parts, store opened, log *slog.Logger) (*service, error) {
+func (c *serveConfig) around(
+	ctx context.Context, inner parts, store opened, sight sight, log *slog.Logger,
+) (*service, error) {
 	callers, err := c.callers(ctx, log)
 	if err != nil {
 		return nil, err
@@ -148,6 +156,7 @@ func (c *serveConfig) around(ctx context.Context, inner parts, store opened, log
 		Auth: callers, ExampleToken: c.access.exampleToken(), AnyHost: c.access.anyHost(), Logger: log,
 		Origins: c.limits.origins, MaxInFlight: c.limits.inFlight, RateLimit: c.limits.rate,
 		Deadline: inner.times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
+		Metrics: sight.metrics.Handler(), Answered: sight.answered, TraceID: sight.traces.TraceID,
 	})
 	if c.failing.at != "" {
 		log.Warn("A FAILPOINT IS SET: this process kills itself in a payment", "failpoint", string(c.failing.at))
@@ -156,16 +165,16 @@ func (c *serveConfig) around(ctx context.Context, inner parts, store opened, log
 	if err != nil {
 		return nil, fmt.Errorf("KAKUTEI_LISTEN: %w", err)
 	}
-	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log}
+	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log, told: sight.metrics.Swept}
 	recovery := idempotent.NewRecovery(store, c.work.recoverEvery, map[idempotency.Operation]idempotent.Resume{
-		checkout.OpConfirmPayment: c.failing.at.resume(inner.till.Resume),
+		checkout.OpConfirmPayment: sight.traces.Resume(c.failing.at.resume(inner.till.Resume)),
 	})
-	finishing := recovering{recovery: recovery, interval: c.work.recoverEvery, log: log}
-	comparing := comparing{reconciliation: inner.compared, interval: c.work.compareEvery, log: log}
+	finishing := recovering{recovery: recovery, interval: c.work.recoverEvery, log: log, told: sight.metrics.Recovered}
+	comparing := comparing{reconciliation: inner.compared, interval: c.work.compareEvery, log: log, told: sight.metrics.Compared}
 	return &service{
-		server: api.HTTPServer(c.access.listen), listener: listener,
+		server: sight.server(api, c.access.listen), listener: listener,
 		background: []func(context.Context){sweeping.run, finishing.run, comparing.run, callers.keep},
-		last:       inner.auditing.Run, dropped: inner.auditing.Drop,
+		last:       inner.auditing.Run, dropped: inner.auditing.Drop, lastly: sight.traces.End,
 		store: store, unready: api.Drain, grace: c.work.grace, log: log,
 	}, nil
 }

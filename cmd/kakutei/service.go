@@ -19,6 +19,7 @@ type service struct {
 	background []func(ctx context.Context) // what runs beside the requests, until ctx ends
 	last       func(ctx context.Context)   // what is told by all that, so it ends after them
 	dropped    func()                      // says what last has not come to, when there is no time for it
+	lastly     func(ctx context.Context)   // sends what is to be said of all that, within a moment
 	store      io.Closer                   // needed until the last request has ended
 	unready    func()                      // says from now on that the service is not ready
 	grace      time.Duration
@@ -95,5 +96,6 @@ func (s *service) finish(limit context.Context, others func()) error {
 		return err
 	}
 	others()
+	s.lastly(limit)
 	return s.store.Close()
 }

@@ -122,7 +122,7 @@ func TestAServiceThatIsCutOffSaysHowManyAuditEntriesAreLost(t *testing.T) {
 	cut, cutOff := context.WithCancel(t.Context())
 	s := service{
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now), grace: soon, log: log,
-		unready: func() {}, last: auditing.Run, dropped: auditing.Drop,
+		unready: func() {}, last: auditing.Run, dropped: auditing.Drop, lastly: nothing,
 	}
 	err = s.run(ctx, cut, func() {
 		for range 3 {
@@ -155,7 +155,7 @@ func TestItSaysThatItIsNotReadyBeforeItClosesTheListener(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s := service{
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now),
-		grace: soon, log: slog.New(slog.DiscardHandler), last: nothing, dropped: func() {},
+		grace: soon, log: slog.New(slog.DiscardHandler), last: nothing, dropped: func() {}, lastly: nothing,
 		unready: func() {
 			var c net.Conn
 			if c, dialled = net.Dial("tcp", listener.Addr().String()); dialled == nil {
@@ -172,7 +172,7 @@ func TestAServiceThatIsNotReadyIsNotReadyForThoseWhoAsk(t *testing.T) {
 	c := readAs(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:"}, "--listen", "127.0.0.1:0")
 	store, err := c.store.open(t.Context(), slog.New(slog.DiscardHandler), soon)
 	require.NoError(t, err)
-	s, err := c.assemble(t.Context(), store, slog.New(slog.DiscardHandler))
+	s, err := c.assemble(t.Context(), store, unseen(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(s.listener.Close(), s.store.Close())) }()
 	readyz := func() int {
@@ -193,6 +193,7 @@ func TestAListenerThatFailsEndsTheService(t *testing.T) {
 		server: &http.Server{ReadHeaderTimeout: soon}, listener: listener, store: memory.New(time.Now),
 		background: []func(context.Context){func(ctx context.Context) { <-ctx.Done(); close(background) }},
 		grace:      soon, log: slog.New(slog.DiscardHandler), unready: func() {}, last: nothing, dropped: func() {},
+		lastly: nothing,
 	}
 	err = s.run(t.Context(), t.Context(), func() { _ = listener.Close() })
 	require.ErrorContains(t, err, "the listener failed")
@@ -222,7 +223,7 @@ func TestWhatComesLastEndsAfterAllElse(t *testing.T) {
 				ended = append(ended, "the store is open")
 			}
 		},
-		grace: soon, log: slog.New(slog.DiscardHandler), unready: func() {}, dropped: func() {},
+		grace: soon, log: slog.New(slog.DiscardHandler), unready: func() {}, dropped: func() {}, lastly: nothing,
 	}
 	require.NoError(t, s.run(ctx, t.Context(), stop))
 	assert.Equal(t, []string{"background", "last", "the store is open"}, ended)

@@ -21,6 +21,7 @@ type sweeper struct {
 	interval time.Duration // of the records; 0: off
 	auditFor time.Duration // how long an audit entry is kept
 	log      *slog.Logger
+	told     func(records, auditEntries int, err error)
 }
 
 // run sweeps until ctx ends.
@@ -53,7 +54,9 @@ func around(interval time.Duration) time.Duration {
 
 // round never panics: the sweeper lives as long as the service.
 func (s sweeper) round(ctx context.Context) {
-	n, err := s.sweep(ctx)
+	records, entries, err := s.sweep(ctx)
+	n := records + entries
+	s.told(records, entries, err)
 	switch {
 	case err != nil && ctx.Err() != nil: // stopped half-way; the next start goes on
 	case err != nil:
@@ -63,16 +66,16 @@ func (s sweeper) round(ctx context.Context) {
 	}
 }
 
-func (s sweeper) sweep(ctx context.Context) (n int, err error) {
+func (s sweeper) sweep(ctx context.Context) (records, entries int, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	records := 0
 	if s.interval > 0 {
 		records, err = idempotent.Sweep(ctx, s.work)
 	}
-	entries, auditErr := oversight.SweepAudit(ctx, s.work, s.auditFor)
-	return records + entries, errors.Join(err, auditErr)
+	var auditErr error
+	entries, auditErr = oversight.SweepAudit(ctx, s.work, s.auditFor)
+	return records, entries, errors.Join(err, auditErr)
 }

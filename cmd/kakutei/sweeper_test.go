@@ -43,7 +43,7 @@ func TestTheSweeperOutlivesErrorsAndPanics(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	log, ended := newOutput(), make(chan struct{})
 	work := &stumbling{UnitOfWork: memory.New(time.Now), rounds: make(chan int)}
-	s := sweeper{work: work, interval: time.Millisecond, log: slog.New(slog.NewJSONHandler(log, nil))}
+	s := sweeper{work: work, interval: time.Millisecond, log: slog.New(slog.NewJSONHandler(log, nil)), told: unseen().metrics.Swept}
 	go func() {
 		defer close(ended)
 		s.run(ctx)
@@ -74,15 +74,15 @@ func TestTheSweeperDeletesWhatIsOlderThanTheAuditRetentionAlone(t *testing.T) {
 	audited(3)
 	clock.Pass(time.Hour)
 	s := sweeper{work: work, interval: time.Minute, auditFor: 90 * time.Minute}
-	n, err := s.sweep(t.Context())
+	_, n, err := s.sweep(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 1500, n)
 	s.auditFor = time.Hour
-	n, err = s.sweep(t.Context())
+	_, n, err = s.sweep(t.Context())
 	require.NoError(t, err)
 	assert.Zero(t, n, "one of that very age is kept")
 	clock.Pass(time.Microsecond)
-	n, err = s.sweep(t.Context())
+	_, n, err = s.sweep(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 3, n)
 }
@@ -103,9 +103,9 @@ func TestASweeperThatIsOffLeavesTheRecordsAndSweepsTheAuditLog(t *testing.T) {
 	}))
 	clock.Pass(time.Hour)
 	swept := func(s sweeper) int {
-		n, err := s.sweep(t.Context())
+		records, entries, err := s.sweep(t.Context())
 		require.NoError(t, err)
-		return n
+		return records + entries
 	}
 	assert.Equal(t, 1, swept(sweeper{work: work, auditFor: time.Minute}))
 	_, err := storetest.RecordIn(t.Context(), work, scope)
@@ -133,7 +133,7 @@ func TestRecordsThatCannotBeSweptDoNotKeepTheAuditLog(t *testing.T) {
 	}))
 	clock.Pass(time.Hour)
 	failing := &stumbling{UnitOfWork: work, rounds: make(chan int, 9), round: 1}
-	n, err := sweeper{work: failing, interval: time.Minute, auditFor: time.Minute}.sweep(t.Context())
+	_, n, err := sweeper{work: failing, interval: time.Minute, auditFor: time.Minute}.sweep(t.Context())
 	require.ErrorIs(t, err, port.ErrUnavailable)
 	assert.Equal(t, 1, n)
 }

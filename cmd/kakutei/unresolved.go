@@ -141,7 +141,7 @@ func resolveCommand() command {
 				return err
 			}
 			return withStore(ctx, p, &serve.store, &serve.log, func(s opened) error {
-				inner, err := serve.parts(s, serve.log.logger(p.stderr))
+				inner, err := serve.parts(s, unseen(), serve.log.logger(p.stderr))
 				if err != nil {
 					return err
 				}

@@ -35,7 +35,8 @@ type Writer struct {
 
 	mu      sync.Mutex
 	waiting []observed
-	lost    int
+	lost    int // since the last line about it
+	ever    int // lost in all
 	woken   chan struct{}
 }
 
@@ -71,6 +72,7 @@ func (w *Writer) Observe(_ context.Context, e port.Event) {
 	defer w.mu.Unlock()
 	if len(w.waiting) >= capacity {
 		w.lost++
+		w.ever++
 		return
 	}
 	w.waiting = append(w.waiting, observed{entry, w.clock()})
@@ -78,6 +80,13 @@ func (w *Writer) Observe(_ context.Context, e port.Event) {
 	case w.woken <- struct{}{}:
 	default: // it knows
 	}
+}
+
+// Backlog is how many entries wait to be written, and how many were lost because too many did.
+func (w *Writer) Backlog() (waiting, lost int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting), w.ever
 }
 
 // eventID is random, or follows from the event if that is to be told once.

@@ -26,6 +26,8 @@ type Store struct {
 	engine engine
 	sql    builder
 	schema ddl
+	usage  usage
+	watch  Watch // nil: nobody watches
 }
 
 var _ port.UnitOfWork = (*Store)(nil)
@@ -51,15 +53,17 @@ var ErrAddress = errors.New(`must be "sqlite:PATH", "postgres://…" or "postgre
 func Open(ctx context.Context, c Config) (*Store, error) {
 	switch path, isSQLite := strings.CutPrefix(c.URL, "sqlite:"); {
 	case isSQLite && path != "":
-		return openStore(newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
+		return openStore(c.Pool+1, newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
 	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
-		return openStore(newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
+		return openStore(c.Pool, newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
 	default:
 		return nil, ErrAddress
 	}
 }
 
-func openStore(newBuilder func() (builder, error), s ddl, open func() (engine, error)) (*Store, error) {
+func openStore(
+	connections int, newBuilder func() (builder, error), s ddl, open func() (engine, error),
+) (*Store, error) {
 	b, err := newBuilder()
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)
@@ -68,7 +72,7 @@ func openStore(newBuilder func() (builder, error), s ddl, open func() (engine, e
 	if err != nil {
 		return nil, err
 	}
-	return &Store{engine: e, sql: b, schema: s}, nil
+	return &Store{engine: e, sql: b, schema: s, usage: usage{max: connections}}, nil
 }
 
 // Close ends all connections.
@@ -107,7 +111,7 @@ func (s *Store) read(ctx context.Context, fn func(*session) error) error {
 
 // transact runs fn in one transaction. A panic of fn undoes it, too.
 func (s *Store) transact(ctx context.Context, wait port.Wait, readOnly bool, fn func(*session) error) error {
-	l, err := s.engine.open(ctx, wait, readOnly)
+	l, err := s.open(ctx, wait, readOnly)
 	if err != nil {
 		return err
 	}

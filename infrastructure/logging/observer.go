@@ -9,7 +9,7 @@ import (
 	"kakutei/application/port"
 )
 
-// Observer is a port.Observer that logs takeovers, lost leases, commits without an answer and amounts in conflict.
+// Observer is a port.Observer that logs conflicts over keys, takeovers, lost leases, commits without an answer and amounts in conflict.
 // Everything else is the daily business of metrics.
 type Observer struct{ log *slog.Logger }
 
@@ -23,6 +23,8 @@ var worthALine = map[port.Happening]struct {
 	level   slog.Level
 	message string
 }{
+	port.Mismatch:       {slog.LevelInfo, "a key was used for another request"},
+	port.InProgress:     {slog.LevelDebug, "a request with this key is running"},
 	port.Takeover:       {slog.LevelInfo, "took over a request whose holder's lease was over"},
 	port.LeaseLost:      {slog.LevelWarn, "a holder was fenced off: another one has its record"},
 	port.CommitUnknown:  {slog.LevelWarn, "a commit gave no answer: settling it from the record"},

@@ -36,7 +36,7 @@ func logged(t *testing.T, e port.Event) (text string, line map[string]any) {
 
 func TestWhatMayNeedAnEyeIsLogged(t *testing.T) {
 	for what, level := range map[port.Happening]string{
-		port.Takeover: "INFO", port.LeaseLost: "WARN", port.CommitUnknown: "WARN", port.AmountConflict: "WARN",
+		port.Mismatch: "INFO", port.Takeover: "INFO", port.LeaseLost: "WARN", port.CommitUnknown: "WARN", port.AmountConflict: "WARN",
 	} {
 		_, line := logged(t, port.Event{What: what, Scope: scope, Executions: 2, Err: errors.New("why"), Detail: "how"})
 		assert.Equal(t, level, line["level"], what)
@@ -51,8 +51,8 @@ func TestWhatMayNeedAnEyeIsLogged(t *testing.T) {
 
 func TestTheDailyBusinessIsNotLogged(t *testing.T) {
 	for _, what := range []port.Happening{
-		port.Reserved, port.Replayed, port.InProgress, port.Mismatch, port.Called, port.Completed, port.Duplicate,
-		port.Stopped, "news",
+		port.Reserved, port.Replayed, port.InProgress, port.Called, port.Completed, port.Duplicate,
+		port.Stopped, port.Unknown, "news",
 	} {
 		text, _ := logged(t, port.Event{What: what, Scope: scope})
 		assert.Empty(t, text, what)

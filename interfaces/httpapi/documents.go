@@ -22,10 +22,15 @@ func (Documents) Result(view any) ([]byte, error) { return compact(view) }
 
 // Problem writes a refusal as a problem document that names no request. Error: the refusal has a code that is not
 // published, or a member that encoding/json cannot write.
-func (Documents) Problem(refusal *fault.Fault) ([]byte, error) { return problemDocument(refusal, "") }
+func (Documents) Problem(refusal *fault.Fault) ([]byte, error) {
+	return problemDocument(refusal, origin{})
+}
+
+// origin is the request that a problem is answered to. A recorded problem has none.
+type origin struct{ requestID, traceID string }
 
 // problemDocument has its members in a fixed order: those of RFC 9457, code and retry, then those of the single case.
-func problemDocument(f *fault.Fault, requestID string) ([]byte, error) {
+func problemDocument(f *fault.Fault, o origin) ([]byte, error) {
 	p, published := problemsByCode[f.Code()]
 	if !published {
 		return nil, fmt.Errorf("httpapi: %q is no published code", f.Code())
@@ -45,8 +50,11 @@ func problemDocument(f *fault.Fault, requestID string) ([]byte, error) {
 	if wrong := f.Violations(); len(wrong) > 0 {
 		members = append(members, fault.Member{Name: "errors", Value: pointed(wrong)})
 	}
-	if requestID != "" {
-		members = append(members, fault.Member{Name: "requestId", Value: requestID})
+	if o.requestID != "" {
+		members = append(members, fault.Member{Name: "requestId", Value: o.requestID})
+	}
+	if o.traceID != "" {
+		members = append(members, fault.Member{Name: "traceId", Value: o.traceID})
 	}
 	document = document[:len(document)-1]
 	for _, m := range members {

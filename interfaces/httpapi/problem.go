@@ -30,12 +30,15 @@ func (s *Server) answerError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	document, err := problemDocument(f, visitOf(c).requestID)
+	v := visitOf(c)
+	about := origin{requestID: v.requestID, traceID: s.traceID(c)}
+	document, err := problemDocument(f, about)
 	if err != nil {
 		f = errInternal
 		s.logFault(c, f, err)
-		document, _ = problemDocument(f, visitOf(c).requestID) // it has texts only
+		document, _ = problemDocument(f, about) // it has texts only
 	}
+	v.code = f.Code()
 	if f.Advice() == fault.SameKey {
 		s.advise(c, f.Wait())
 	}

@@ -15,7 +15,8 @@ import (
 	"kakutei/application/oversight"
 )
 
-// Config is what the edge works with. All but AnyHost, ExampleToken, Origins, the limits and their clock is required.
+// Config is what the edge works with. All but AnyHost, ExampleToken, Origins, the limits and their clock, Metrics, Answered
+// and TraceID is required.
 type Config struct {
 	Till   *checkout.Till
 	Ledger *bookkeeping.Ledger
@@ -40,6 +41,13 @@ type Config struct {
 	Deadline  time.Duration // of the work for one request: idempotent.Config.Deadline
 	Lease     time.Duration // nobody is advised to wait longer
 	Retention time.Duration // of keys, as published
+
+	// Metrics answers GET /metrics; nil: there is no such route.
+	Metrics http.Handler
+	// Answered is told of each request once it is answered; nil: nobody is.
+	Answered func(ctx context.Context, a Answered)
+	// TraceID names the trace that a request is in; nil, or an empty text: none.
+	TraceID func(ctx context.Context) string
 
 	Logger *slog.Logger
 }
@@ -100,6 +108,7 @@ func (s *Server) routes() {
 		e.GET(path, handler)
 		e.HEAD(path, handler)
 	}
+	s.routeMetrics()
 	// A parameter at the end of a route would take the rest of the path, slashes included.
 	for _, path := range []string{pathOutcome, pathEntry, "/problems/:code"} {
 		e.RouteNotFound(path+"/*", echo.NotFoundHandler)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 )
 
@@ -23,6 +24,7 @@ type visit struct {
 	key       idempotency.Key // of an order POST or a look-up, if it is valid
 	keyErr    error           // of an order POST: why there is no key
 	bodyBegun bool
+	code      fault.Code // of the problem that is the answer
 }
 
 const visitName = "visit"
@@ -35,8 +37,8 @@ func visitOf(c echo.Context) *visit {
 // begin sets what every answer has, whatever becomes of the request.
 func (s *Server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		request, header := c.Request(), c.Response().Header()
-		v := &visit{requestID: requestID(request.Header)}
+		v := &visit{requestID: requestID(c.Request().Header)}
+		request, header := named(c.Request(), v.requestID), c.Response().Header()
 		c.Set(visitName, v)
 		header.Set(echo.HeaderXRequestID, v.requestID)
 		secure(header)
@@ -88,12 +90,13 @@ func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			c.Error(err)
 		}
-		v := visitOf(c)
+		v, took := visitOf(c), time.Since(started)
+		s.tell(c, took)
 		attributes := []slog.Attr{
 			slog.String("method", c.Request().Method),
 			slog.String("route", c.Path()),
 			slog.Int("status", c.Response().Status),
-			slog.Duration("duration", time.Since(started)),
+			slog.Duration("duration", took),
 			slog.String("requestId", v.requestID),
 		}
 		if v.actor != "" {
@@ -101,6 +104,9 @@ func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if v.key != "" {
 			attributes = append(attributes, slog.String("keyHash", v.key.Digest()))
+		}
+		if v.code != "" {
+			attributes = append(attributes, slog.String("code", string(v.code)))
 		}
 		s.log.LogAttrs(c.Request().Context(), slog.LevelInfo, "request", attributes...)
 		return nil

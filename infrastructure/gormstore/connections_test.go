@@ -1,0 +1,102 @@
+package gormstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+	"kakutei/infrastructure/gormstore"
+	"kakutei/infrastructure/gormstore/gormtest"
+)
+
+func TestConnectionsAreCountedWhileATransactionIsOpen(t *testing.T) {
+	for name, database := range gormtest.All {
+		t.Run(name, func(t *testing.T) {
+			s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
+				URL: database(t).URL, Pool: 1, LockTimeout: 50 * time.Millisecond,
+			})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Close()) }()
+			before := s.Connections()
+			assert.Positive(t, before.Max)
+			assert.Zero(t, before.InUse)
+			undone := errors.New("undone")
+			err = s.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
+				require.False(t, tx.Now().IsZero())
+				assert.Equal(t, 1, s.Connections().InUse)
+				require.ErrorIs(t, s.Do(t.Context(), port.Briefly, func(port.Tx) error { return nil }), port.ErrUnavailable)
+				return undone
+			})
+			require.ErrorIs(t, err, undone)
+			after := s.Connections()
+			assert.Zero(t, after.InUse)
+			assert.EqualValues(t, 1, after.Acquired-before.Acquired)
+			assert.EqualValues(t, 1, after.Refused-before.Refused)
+			assert.GreaterOrEqual(t, after.Waited-before.Waited, 50*time.Millisecond)
+		})
+	}
+}
+
+// watch keeps what it is told.
+type watch struct {
+	exchanges []gormstore.Exchange
+	ended     []error
+	contexts  []context.Context
+}
+
+func (w *watch) Exchanging(ctx context.Context, e gormstore.Exchange) func(error) {
+	w.exchanges, w.contexts = append(w.exchanges, e), append(w.contexts, ctx)
+	return func(err error) { w.ended = append(w.ended, err) }
+}
+
+type transactionKey struct{}
+
+func TestAWatchIsToldOfEachExchangeWithItsTextsAndWithoutItsArguments(t *testing.T) {
+	for name, database := range gormtest.All {
+		t.Run(name, func(t *testing.T) {
+			s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
+				URL: database(t).URL, Pool: 2, LockTimeout: 10 * time.Second,
+			})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Close()) }()
+			var w watch
+			s.Watched(&w)
+			scope := idempotency.Scope{Operation: "ConfirmPayment", Actor: "alice-1f0c", Key: "key-1f0c"}
+			ctx := context.WithValue(t.Context(), transactionKey{}, "the transaction's")
+			require.NoError(t, s.Do(ctx, port.Fully, func(tx port.Tx) error {
+				held, err := tx.Records().Reserve(t.Context(), idempotency.Reservation{Scope: scope, Token: idempotency.NewToken()}, time.Minute)
+				if err != nil {
+					return err
+				}
+				return tx.Records().Replace(t.Context(), held, held.Abandoned(tx.Now()))
+			}))
+			require.ErrorIs(t, s.Read(t.Context(), func(tx port.Tx) error {
+				_, err := tx.Records().Find(t.Context(), idempotency.Scope{Key: "none-1f0c"})
+				return err
+			}), idempotency.ErrNotFound)
+
+			require.NotEmpty(t, w.exchanges)
+			require.Len(t, w.ended, len(w.exchanges), "each has its end")
+			commits := 0
+			for i, e := range w.exchanges {
+				require.NoError(t, w.ended[i])
+				assert.NotContains(t, e.Texts(), "1f0c")
+				assert.NotEmpty(t, e.Texts())
+				if e.Commits {
+					commits++
+					assert.Contains(t, e.Texts(), "UPDATE")
+					assert.Contains(t, e.Texts(), "COMMIT")
+					assert.Equal(t, "the transaction's", w.contexts[i].Value(transactionKey{}), "whatever the repository was given")
+				}
+			}
+			assert.Equal(t, 1, commits, "a read has none")
+			assert.Equal(t, map[string]string{"PostgreSQL": "postgresql", "SQLite": "sqlite"}[name], w.exchanges[0].Database)
+		})
+	}
+}
