@@ -27,7 +27,7 @@ type rule struct{ debit, credit string }
 var rules = map[DocumentType]rule{
 	SalesInvoice:   {debit: "accounts_receivable", credit: "sales"},
 	PurchaseBill:   {debit: "purchases", credit: "accounts_payable"},
-	ExpenseClaim:   {debit: "expenses", credit: "accrued_expenses"},
+	ExpenseClaim:   {debit: "expenses", credit: "accrued_expenses"}, //nolint:gosec // an account, no credential
 	Adjustment:     {debit: "adjustments", credit: "suspense"},
 	OpeningBalance: {debit: "opening_assets", credit: "opening_equity"},
 }
