@@ -33,8 +33,10 @@ func TestMain(m *testing.M) {
 		}
 		build = sync.OnceValues(func() (string, error) {
 			path := filepath.Join(folder, "kakutei")
-			said, err := exec.CommandContext(context.Background(), "go", "build",
-				"-ldflags", "-X main.version=v1.2.3 -X main.commit=abc1234", "-o", path, ".").CombinedOutput()
+			c := exec.CommandContext(context.Background(), "go", "build", "-trimpath",
+				"-ldflags", "-X main.version=v1.2.3 -X main.commit=abc1234", "-o", path, ".")
+			c.Env = append(os.Environ(), "CGO_ENABLED=0")
+			said, err := c.CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, said)
 			}
