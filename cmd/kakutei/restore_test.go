@@ -48,7 +48,7 @@ func theStatementAfterARestore(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "operations", "README.md"))
 	require.NoError(t, err)
-	found := regexp.MustCompile("(?s)```sql\n(UPDATE orders.*?)```").FindAllStringSubmatch(string(page), -1)
+	found := regexp.MustCompile("(?s)```sql\n\\s*(UPDATE orders.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.Len(t, found, 1)
 	return found[0][1]
 }
