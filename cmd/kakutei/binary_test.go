@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
-		if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // some tests run it as another user
+		if err := os.Chmod(folder, 0o755); err != nil { // some tests run it as another user
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -25,7 +25,7 @@ const root = "../.."
 func released(t *testing.T, checkout string, env ...string) (program []byte, path, sums string) {
 	t.Helper()
 	into := filepath.Join(t.TempDir(), "dist")
-	c := exec.CommandContext(t.Context(), filepath.Join(checkout, ".ci", "dist"), into) //nolint:gosec // ours
+	c := exec.CommandContext(t.Context(), filepath.Join(checkout, ".ci", "dist"), into)
 	c.Env = append(os.Environ(), "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH, "VERSION=v1.2.3", "COMMIT=abc1234")
 	c.Env = append(c.Env, env...)
 	said, err := c.CombinedOutput()
@@ -94,7 +94,7 @@ func TestTheReleaseForLinuxNeedsNothingOfTheMachine(t *testing.T) {
 	_, path, _ := released(t, root, "PLATFORMS=linux/"+runtime.GOARCH, "GOFLAGS=-buildmode=pie")
 	program, err := elf.Open(path)
 	require.NoError(t, err)
-	defer program.Close()
+	defer func() { assert.NoError(t, program.Close()) }()
 	assert.False(t, slices.ContainsFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }),
 		"it asks for a loader")
 	libraries, err := program.ImportedLibraries()

@@ -39,7 +39,7 @@ var backUps = map[string]func(t *testing.T, g ground) (restore func() (url strin
 // calls runs another program to its good end.
 func calls(t *testing.T, program string, args ...string) {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput() //nolint:gosec // the test's own words
+	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	require.NoError(t, err, "%s: %s", program, said)
 }
 

@@ -20,7 +20,7 @@ func TestAMachineWithoutRootsOfTrustHasThoseOfTheProgram(t *testing.T) {
 		assert.False(t, roots.Equal(x509.NewCertPool()), "nobody is trusted")
 		return
 	}
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$") //nolint:gosec // this test
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
 	c.Env = append(os.Environ(), inside+"=yes", "SSL_CERT_FILE=/nowhere", "SSL_CERT_DIR=/nowhere")
 	said, err := c.CombinedOutput()
 	assert.NoError(t, err, string(said))
