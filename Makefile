@@ -14,7 +14,7 @@ COMMIT = $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknown
 
 .PHONY: help
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Build and start the service (settings: bin/kakutei help)
@@ -23,6 +23,34 @@ run: build ## Build and start the service (settings: bin/kakutei help)
 .PHONY: build
 build: ## Build bin/kakutei
 	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/kakutei ./cmd/kakutei
+
+# docs/operations/README.md says what is in it.
+.PHONY: dist
+dist: ## Build the release: static binaries for six platforms and their SHA256SUMS, into dist
+	.ci/dist dist
+
+# A cache of its own, so that nothing of the first is in the second; that takes minutes.
+.PHONY: distcheck
+distcheck: ## Build the release twice, and compare
+	@rm -rf dist/once dist/again dist/cache
+	.ci/dist dist/once
+	GOCACHE=$(CURDIR)/dist/cache .ci/dist dist/again
+	@rm -rf dist/cache
+	diff -r dist/once dist/again
+
+.PHONY: image
+image: ## Build the container image and have it pay an order (Linux, as root: buildah)
+	.ci/image
+
+# docs/security.md says how to read it.
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what the program calls
+	.ci/vuln
+
+# It needs git's history, to build the version before.
+.PHONY: upgrade
+upgrade: ## Run the version before (OLD=commit) beside this one while payments go on
+	.ci/upgrade
 
 .PHONY: check
 check: vet lint layers test ## All that CI checks
@@ -97,7 +125,7 @@ tidy: ## Make both go.mod files match the imports
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin coverage.out $(TS)/dist $(TS)/node_modules
+	rm -rf bin dist coverage.out $(TS)/dist $(TS)/node_modules
 
 # The race detector is C code.
 .PHONY: compiler

@@ -27,14 +27,16 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
-		if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // some tests run it as another user
+		if err := os.Chmod(folder, 0o755); err != nil { // some tests run it as another user
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		build = sync.OnceValues(func() (string, error) {
 			path := filepath.Join(folder, "kakutei")
-			said, err := exec.CommandContext(context.Background(), "go", "build",
-				"-ldflags", "-X main.version=v1.2.3 -X main.commit=abc1234", "-o", path, ".").CombinedOutput()
+			c := exec.CommandContext(context.Background(), "go", "build", "-trimpath",
+				"-ldflags", "-X main.version=v1.2.3 -X main.commit=abc1234", "-o", path, ".")
+			c.Env = append(os.Environ(), "CGO_ENABLED=0")
+			said, err := c.CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, said)
 			}

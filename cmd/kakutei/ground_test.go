@@ -56,6 +56,15 @@ func groundOn(t *testing.T, url string, manners ...func(http.Handler) http.Handl
 	}
 	provider := httptest.NewServer(handler)
 	t.Cleanup(provider.Close)
+	return ground{t: t, book: book, rows: rowsOf(t, url), log: os.Getenv("KAKUTEI_TEST_POSTGRES_LOG"), env: map[string]string{
+		"KAKUTEI_DATABASE_URL": url, "KAKUTEI_GATEWAY": provider.URL,
+		"KAKUTEI_LEASE": crashLease.String(), "KAKUTEI_GATEWAY_TIMEOUT": "1s", "KAKUTEI_RECOVERY_INTERVAL": "100ms",
+	}}
+}
+
+// rowsOf is a way to a store's rows.
+func rowsOf(t *testing.T, url string) *sql.DB {
+	t.Helper()
 	driver, source := "pgx", url
 	if file, isSQLite := strings.CutPrefix(url, "sqlite:"); isSQLite {
 		driver, source = "sqlite", file+"?_pragma=busy_timeout(5000)"
@@ -64,10 +73,15 @@ func groundOn(t *testing.T, url string, manners ...func(http.Handler) http.Handl
 	require.NoError(t, err)
 	rows.SetMaxIdleConns(0) // one that was kept may be broken by what the test does
 	t.Cleanup(func() { assert.NoError(t, rows.Close()) })
-	return ground{t: t, book: book, rows: rows, log: os.Getenv("KAKUTEI_TEST_POSTGRES_LOG"), env: map[string]string{
-		"KAKUTEI_DATABASE_URL": url, "KAKUTEI_GATEWAY": provider.URL,
-		"KAKUTEI_LEASE": crashLease.String(), "KAKUTEI_GATEWAY_TIMEOUT": "1s", "KAKUTEI_RECOVERY_INTERVAL": "100ms",
-	}}
+	return rows
+}
+
+// over is the ground over another store, with the same provider.
+func (g ground) over(url string) ground {
+	g.t.Helper()
+	g = g.with("KAKUTEI_DATABASE_URL", url)
+	g.rows = rowsOf(g.t, url)
+	return g
 }
 
 // with is the ground for a service with other settings, given as NAME, value, NAME, value …

@@ -89,7 +89,7 @@ func ordinary(t *testing.T, folder string) func(*exec.Cmd) {
 		return func(*exec.Cmd) {}
 	}
 	const nobody = 65534
-	require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755)) //nolint:gosec // the way to the folder
+	require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
 	require.NoError(t, filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
 		return cmp.Or(err, os.Chown(path, nobody, nobody))
 	}))
@@ -123,7 +123,7 @@ func TestAFileThatMayNotBeWrittenIsUnavailableUntilItMay(t *testing.T) {
 	i.becomesReady(false)
 	assert.Contains(t, i.stderr.String(), "the SQLite file may not be written")
 
-	require.NoError(t, os.Chmod(file, 0o644)) //nolint:gosec // as it was
+	require.NoError(t, os.Chmod(file, 0o644))
 	i.becomesReady(true)
 	second.insistHere(i.running)
 	g.whole(i.running, first, second)
@@ -148,7 +148,7 @@ func TestAFileThatMayNotBeWrittenEndsTheStartAtOnce(t *testing.T) {
 	assert.Regexp(t, `\Akakutei: KAKUTEI_DATABASE_URL .+ may not be written: .+\n\z`, string(said))
 	assert.NoFileExists(t, file+"-wal")
 
-	require.NoError(t, os.Chmod(file, 0o644)) //nolint:gosec // as it was
+	require.NoError(t, os.Chmod(file, 0o644))
 	i := g.start(asOrdinary)
 	p := paymentOf(i.placed("place-1"), "pay-1")
 	p.insistHere(i.running)

@@ -32,10 +32,15 @@ type Attempt struct {
 // with two keys still charge once.
 func (a Attempt) GatewayKey() string { return a.OrderID + ":" + strconv.Itoa(a.Number) }
 
+// clockStep is how far the store's clock may have been set back without an attempt's age being in doubt.
+const clockStep = time.Hour
+
 // ForgottenAt tells whether a provider that keeps its keys for so long may have forgotten this one. The same key would
-// then be a new charge: such an attempt is looked up, never sent again.
+// then be a new charge: such an attempt is looked up, never sent again. Nobody knows the age of an attempt that is to
+// come yet by a clock that was set back.
 func (a Attempt) ForgottenAt(now time.Time, retention time.Duration) bool {
-	return now.Sub(a.BegunAt) >= retention
+	age := now.Sub(a.BegunAt)
+	return age >= retention || age < -clockStep
 }
 
 // IsOf tells whether the provider of this name can be asked for the attempt, or about it.

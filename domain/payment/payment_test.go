@@ -47,6 +47,7 @@ func TestWhenTheProviderMayHaveForgottenTheKey(t *testing.T) {
 	}{
 		"when it begins":              {begun, false},
 		"by a clock that is behind":   {begun.Add(-time.Hour), false},
+		"by one that was set back":    {begun.Add(-time.Hour - time.Microsecond), true},
 		"a microsecond before":        {begun.Add(retention - time.Microsecond), false},
 		"exactly when it is kept for": {begun.Add(retention), true},
 		"a microsecond after":         {begun.Add(retention + time.Microsecond), true},

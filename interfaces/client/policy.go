@@ -54,7 +54,7 @@ type pace struct {
 }
 
 // uniform is full jitter: clients that failed at the same moment must not come again at the same moment.
-func uniform(limit time.Duration) time.Duration { return rand.N(limit + 1) }
+func uniform(limit time.Duration) time.Duration { return rand.N(limit + 1) } //nolint:gosec // jitter is no secret //nolint:gosec // jitter is no secret
 
 // after is the wait after the n-th try. What the service has asked for is waited whole, and the jitter comes on top of
 // it: else all whom it has told "1" would be back together after one second.

@@ -62,7 +62,7 @@ func answerSteps() []step {
 		sentence("the answer's {name} is {text}", `the answer's declineCode is "card_declined"`,
 			"応答の{name}は{text}である", `応答のdeclineCodeは"card_declined"である`,
 			func(_ context.Context, w *world, b blanks) error {
-				value, there := member(w.last.answer, strings.Split(b.by["name"], "."))
+				value, there := member(w.last.answer, strings.Split(b.by["name"], ".")...)
 				return w.demand(there && value == b.text(), "the answer's %s is %q", b.by["name"], value)
 			}),
 		plain("every answer is the same or advises the same key", "どの応答も同じか、同じキーを勧める", oneAnswer),
@@ -183,7 +183,7 @@ func (w *world) oneOf(names ...string) error {
 		}
 		var values []string
 		for _, name := range names {
-			value, there := member(e.answer, []string{name})
+			value, there := member(e.answer, name)
 			if !there {
 				return fmt.Errorf("an answer has no %s:\n%s", name, e)
 			}

@@ -94,7 +94,7 @@ func journalSteps() []step {
 			if err != nil {
 				return err
 			}
-			got, _ := member(w.last.answer, []string{"idempotencyKey"})
+			got, _ := member(w.last.answer, "idempotencyKey")
 			return w.demand(got == want, "its key is %s, not %s", got, want)
 		}),
 		plain("the entry is balanced", "仕訳の貸借が一致する", func(_ context.Context, w *world) error {
@@ -160,9 +160,9 @@ func (w *world) post(
 
 // entryIn is the entry that an answer names.
 func entryIn(e exchange) string {
-	id, there := member(e.answer, []string{"journalEntryId"})
+	id, there := member(e.answer, "journalEntryId")
 	if !there {
-		id, _ = member(e.answer, []string{"error", "details", "originalJournalEntryId"})
+		id, _ = member(e.answer, "error", "details", "originalJournalEntryId")
 	}
 	return id
 }

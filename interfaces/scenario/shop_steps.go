@@ -311,21 +311,21 @@ func (w *world) lookUp(ctx context.Context, p *person) error {
 }
 
 // member reads a member of a JSON document by its path, as text.
-func member(body []byte, path []string) (string, bool) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(body, &members) != nil {
-		return "", false
-	}
-	value, there := members[path[0]]
-	switch {
-	case !there:
-		return "", false
-	case len(path) > 1:
-		return member(value, path[1:])
+func member(document []byte, path ...string) (string, bool) {
+	for _, name := range path {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(document, &members) != nil {
+			return "", false
+		}
+		value, there := members[name]
+		if !there {
+			return "", false
+		}
+		document = value
 	}
 	var text string
-	if json.Unmarshal(value, &text) == nil {
+	if json.Unmarshal(document, &text) == nil {
 		return text, true
 	}
-	return string(value), true
+	return string(document), true
 }

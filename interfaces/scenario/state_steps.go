@@ -24,7 +24,7 @@ func stateSteps() []step {
 				if err := w.lookUp(ctx, w.deed.who); err != nil {
 					return err
 				}
-				status, _ := member(w.last.answer, []string{"status"})
+				status, _ := member(w.last.answer, "status")
 				return w.demand(status == b.text(), "the outcome is %q, not %q", status, b.text())
 			}),
 		plain("nothing is on record", "記録は何も残っていない", func(ctx context.Context, w *world) error {
