@@ -70,7 +70,10 @@ func TestARestartForgetsNothing(t *testing.T) {
 func TestTheSimulatorsBookOutlivesTheServiceUnlessItIsInMemory(t *testing.T) {
 	for book, want := range map[string]int{"store": http.StatusOK, "memory:": http.StatusServiceUnavailable} {
 		t.Run(book, func(t *testing.T) {
-			env := map[string]string{"KAKUTEI_DATABASE_URL": sqliteFile(t), "KAKUTEI_SIMULATOR_BOOK": book}
+			env := map[string]string{
+				"KAKUTEI_DATABASE_URL": sqliteFile(t), "KAKUTEI_SIMULATOR_BOOK": book,
+				"KAKUTEI_RECOVERY_INTERVAL": "0", // its first round would be at the payment when the client is
+			}
 			const lost = `{"amount":1000,"currency":"JPY","paymentMethod":"pm_lost_answer"}`
 			before := serving(t, env)
 			order := before.placed("place-1")
