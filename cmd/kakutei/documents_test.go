@@ -61,7 +61,7 @@ func TestEveryRowOfThePagesOfProofsNamesWhatShowsIt(t *testing.T) {
 	}
 }
 
-// declared are the functions of all test files, and the texts that stand in quotes in any Go file.
+// declared are the functions of all test files, and the texts that stand in quotes in any Go file or test of a page.
 func declared(t *testing.T) (tests, texts map[string]bool) {
 	t.Helper()
 	tests, texts = map[string]bool{}, map[string]bool{}
@@ -82,8 +82,18 @@ func declared(t *testing.T) (tests, texts map[string]bool) {
 			return true
 		})
 	}
+	for _, pattern := range []string{"*.test.js", "*.test.ts"} {
+		for _, file := range checkedIn(t, pattern) {
+			for _, text := range inQuotes.FindAllStringSubmatch(content(t, file), -1) {
+				texts[text[2]] = true
+			}
+		}
+	}
 	return tests, texts
 }
+
+// inQuotes is a text in JavaScript.
+var inQuotes = regexp.MustCompile("(['\"`])(.*?)['\"`], ")
 
 // checkedIn are the files of the checkout that have such names, those that are about to be committed, too.
 func checkedIn(t *testing.T, pattern string) (files []string) {
@@ -92,7 +102,7 @@ func checkedIn(t *testing.T, pattern string) (files []string) {
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
 	require.NoError(t, err, "this test looks at a git checkout")
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
 }
 
 func content(t *testing.T, file string) string {

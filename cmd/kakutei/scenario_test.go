@@ -346,7 +346,7 @@ func TestTokensAreMintedFromTheSecretOrGiven(t *testing.T) {
 	assert.NotContains(t, wrong.stdout, "eyJ", "no token is shown")
 
 	short := alone(t, map[string]string{"KAKUTEI_JWT_SECRET": "too short"}, args...)
-	assert.Equal(t, called{code: 1, stderr: "kakutei: KAKUTEI_JWT_SECRET: it is shorter than 32 bytes\n"}, short)
+	assert.Equal(t, called{code: 1, stderr: "kakutei: KAKUTEI_JWT_SECRET: a secret has 32 bytes at least, this one has 9\n"}, short)
 
 	given := alone(t, nil, "scenario", "--target", base, "--gateway", provider, "--lang", "en", "--format", "progress",
 		"--token", "Alice=demo-anne@company-7", "--tags", "@duplicate")

@@ -261,6 +261,7 @@ func TestEventsAreWrittenInTheirOrderAndFiveHundredAtOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, work port.UnitOfWork) {
 		store := storetest.NewUnreliable(work) // it counts
 		o := hired(store)
+		o.WithPatience(time.Minute)
 		o.observe(t, takeovers(1200)...)
 		o.Run(over(t))
 		assertKeys(t, written(t, work), 1200)
