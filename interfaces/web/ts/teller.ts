@@ -21,8 +21,11 @@ export function answerStep({ who }: Sent, { status, replayed, code = '' }: Answe
 export const noAnswer = ({ who }: Pick<Sent, 'who'>, says: 'failed' | 'gone'): Step =>
   ({ from: 'service', to: 'client', says, tone: 'bad', broken: true, who });
 
-/** The arrows of what happened to a record. */
-export function steps(event: Happened, story: Story): Step[] {
+/** The arrows of what happened to a record; the recovery's own are named. */
+export const steps = (event: Happened, story: Story): Step[] =>
+  arrows(event, story).map((step) => (event.unattended ? { ...step, who: 'recovery' } : step));
+
+function arrows(event: Happened, story: Story): Step[] {
   const { what, operation, unanswered, refusal, record } = event;
   const n = record?.executions ?? 0;
   const amount = money(story.order?.amount ?? 0, story.order?.currency);
