@@ -80,10 +80,10 @@ export function startShop(): void {
 
   const watcher: Watcher = {
     sent(sent) {
-      const isAgain = story.keys.includes(sent.key) && sent.who !== 'stranger';
-      if (!story.keys.includes(sent.key)) story.keys.push(sent.key);
+      const first = sent.who === 'stranger' ? undefined : story.keys[sent.key]; // a stranger's key is another one
+      story.keys[sent.key] ??= sent.body;
       story.open[sent.number] = sent.who ?? '';
-      add(sentStep(sent, isAgain));
+      add(sentStep(sent, first));
       if (sent.operation === 'ConfirmPayment' && !sent.who) firstSent(sent);
     },
     async answered(sent: Sent, answer: Answered, thrown: boolean) {
@@ -115,7 +115,7 @@ export function startShop(): void {
 
   look(actor, {
     happened(event: Happened) {
-      if (!story.keys.includes(event.idempotencyKey)) return;
+      if (!(event.idempotencyKey in story.keys)) return; // another page's
       keep(event, story);
       add(...steps(event, story));
       hasEnded(event.idempotencyKey, event.what);
@@ -189,6 +189,10 @@ export function startShop(): void {
     busy = true;
     render();
     say('paying');
+    const hush = checkout.subscribe(orderId, (state) => {
+      if (state.status === 'waiting') say('waiting', { seconds: state.seconds });
+      if (state.status === 'sending') say('paying');
+    });
     let ending: [says: string, values?: Values];
     try {
       await checkout.confirmPayment(orderId, payment());
@@ -197,6 +201,7 @@ export function startShop(): void {
       if (error instanceof Refused) ending = [error.problem.code === 'payment_declined' ? 'declined' : 'refused', { code: error.problem.code }];
       else ending = [error instanceof UnknownOutcome ? 'unknown' : 'unpaid'];
     }
+    hush();
     await Promise.all(others);
     const sent = await Promise.race([first, sleep(0)]);
     if (sent && story.on.includes('reuse')) {

@@ -67,15 +67,15 @@ export interface Story {
   book: Line[];
   /** How many charges stood there when the gateway was asked last. */
   had?: number;
-  /** Keys of this order's requests. */
-  keys: string[];
+  /** The keys of this order's requests, each with the first request under it. */
+  keys: Record<string, string>;
   /** What is still to come after a reload. */
   paying?: boolean;
 }
 
 const name = 'kakutei-shop';
 
-const fresh = (): Story => ({ cart: { sencha: 2 }, on: [], steps: [], open: {}, records: [], book: [], keys: [] });
+const fresh = (): Story => ({ cart: { sencha: 2 }, on: [], steps: [], open: {}, records: [], book: [], keys: {} });
 
 /** The story that this tab was in the middle of, or a new one. */
 export function remembered(): Story {

@@ -4,10 +4,14 @@ import { charges, type Step, type Story } from './story.js';
 import { money, short } from './texts.js';
 import type { Answered, Sent } from './wire.js';
 
-/** The arrow of a request that goes out. A key that was used before is the same request again. */
-export function sentStep({ operation, key, who }: Sent, isAgain: boolean): Step {
-  const says = operation === 'PlaceOrder' ? 'place' : isAgain ? 'again' : 'confirm';
-  return { from: 'client', to: 'service', says, values: { key: short(key) }, tone: 'plain', who };
+/** The arrow of a request that goes out. first: what was sent under its key before. */
+export function sentStep({ operation, key, body, who }: Sent, first: string | undefined): Step {
+  const way = { from: 'client', to: 'service', tone: 'plain', who } as const;
+  if (operation === 'PlaceOrder') return { ...way, says: 'place' };
+  if (first === undefined) return { ...way, says: 'confirm', values: { key: short(key) } };
+  if (first === body) return { ...way, says: 'again', values: { key: short(key) } };
+  const { amount, currency } = JSON.parse(body) as { amount: number; currency: string };
+  return { ...way, says: 'other', values: { key: short(key), amount: money(amount, currency) } };
 }
 
 /** The arrow of an answer. */
@@ -15,6 +19,7 @@ export function answerStep({ who }: Sent, { status, replayed, code = '' }: Answe
   const way = { from: 'service', to: 'client', who } as const;
   if (thrown) return { ...way, says: 'thrown', values: { status }, tone: 'bad', broken: true };
   if (replayed) return { ...way, says: 'same', values: { status, code }, tone: 'replay' };
+  if (status === 201) return { ...way, says: 'created', tone: 'plain' };
   return { ...way, says: code ? 'problem' : 'answer', values: { status, code }, tone: code ? 'bad' : 'plain' };
 }
 
