@@ -82,18 +82,15 @@ func (s *Server) showBook(ctx context.Context, to eventStream, orderID string) e
 	return to.send("book", live.BookOf(orderID, list))
 }
 
-// eventStream is an answer that does not end by itself.
+// eventStream is an answer that does not end by itself: each message has a time of its own, not the server's for a whole
+// answer. (Its time for reading a request is over with the header: net/http lifts it.)
 type eventStream struct {
 	http.ResponseWriter
 	*http.ResponseController
 }
 
-// begin lifts the limits that are meant for requests which end.
 func (e eventStream) begin() error {
 	e.Header().Set(echo.HeaderContentType, "text/event-stream")
-	if err := e.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
 	e.WriteHeader(http.StatusOK)
 	return e.write("retry: 1000\n\n")
 }
