@@ -171,10 +171,10 @@ func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code,
 
 // left is the record as what happened has left or found it.
 func (r *run) left(what port.Happening) idempotency.Record {
-	switch what {
-	case port.Completed, port.Duplicate:
+	switch {
+	case what == port.Completed, what == port.Duplicate:
 		return r.settled
-	case port.Stopped, port.CommitUnknown, port.LeaseLost:
+	case what == port.Stopped, what == port.CommitUnknown, what == port.LeaseLost:
 		return idempotency.Record{}
 	default:
 		return r.held

@@ -10,20 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// opened is the answer to a GET whose body is still to be read.
-func (r *running) opened(path string) *http.Response {
+// opened is the answer to a GET: its status, and its body, which is still to be read.
+func (r *running) opened(path string) (status int, body *bufio.Reader) {
 	r.t.Helper()
-	response, err := http.Get(r.base + path) //nolint:noctx // it ends with the service
+	response, err := http.Get(r.base + path)
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = response.Body.Close() })
-	return response
+	return response.StatusCode, bufio.NewReader(response.Body)
 }
 
 func (r *running) page(path string) string {
 	r.t.Helper()
-	response := r.opened(path)
-	require.Equal(r.t, http.StatusOK, response.StatusCode)
-	text, err := io.ReadAll(response.Body)
+	status, body := r.opened(path)
+	require.Equal(r.t, http.StatusOK, status)
+	text, err := io.ReadAll(body)
 	require.NoError(r.t, err)
 	return string(text)
 }
@@ -44,7 +44,8 @@ func TestInJWTModeTheFirstPageTellsHowToConnectAndNothingIsShownWithoutAToken(t 
 	assert.NotContains(t, page, `data-page="shop"`)
 	assert.Contains(t, page, "YOUR-TOKEN")
 	for _, path := range []string{"/second-tab", "/api/live?actor=alice"} {
-		assert.Equal(t, http.StatusNotFound, r.opened(path).StatusCode, path)
+		status, _ := r.opened(path)
+		assert.Equal(t, http.StatusNotFound, status, path)
 	}
 	r.stop()
 }
@@ -52,7 +53,7 @@ func TestInJWTModeTheFirstPageTellsHowToConnectAndNothingIsShownWithoutAToken(t 
 // Shutting down waits for what runs: a live view would run for ever.
 func TestAnOpenLiveViewDoesNotKeepTheServiceFromEnding(t *testing.T) {
 	r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_SHUTDOWN_GRACE": "10m"})
-	live := bufio.NewReader(r.opened("/api/live?actor=alice").Body)
+	_, live := r.opened("/api/live?actor=alice")
 	_, err := live.ReadString('\n')
 	require.NoError(t, err, "somebody looks")
 	r.stop()

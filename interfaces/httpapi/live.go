@@ -77,7 +77,7 @@ func (s *Server) showBook(ctx context.Context, to eventStream, orderID string) e
 	defer cancel()
 	list, err := s.config.Till.Gateway.Lookup(ctx, orderID)
 	if err != nil {
-		return nil //nolint:nilerr // the book is not to be seen; what happened is
+		return nil // the book is not to be seen; what happened is
 	}
 	return to.send("book", live.BookOf(orderID, list))
 }
