@@ -171,12 +171,11 @@ func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code,
 
 // left is the record as what happened has left or found it.
 func (r *run) left(what port.Happening) idempotency.Record {
-	switch {
-	case what == port.Completed, what == port.Duplicate:
+	if what == port.Completed || what == port.Duplicate {
 		return r.settled
-	case what == port.Stopped, what == port.CommitUnknown, what == port.LeaseLost:
-		return idempotency.Record{}
-	default:
-		return r.held
 	}
+	if what == port.Stopped || what == port.CommitUnknown || what == port.LeaseLost {
+		return idempotency.Record{}
+	}
+	return r.held
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { serving } from '../../client/ts/test/support/service.js';
 import { shop } from './support/shop.js';
 
 const projector = { viewport: { width: 1920, height: 1080 } };
@@ -226,6 +227,17 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
       await visit.picture(name.replaceAll(' ', '-'));
     }));
   }
+
+  test('a page whose service has gone says that it sees nothing any more', async () => {
+    const service = await serving();
+    const visit = await open.visit('/', {}, service.url);
+    await visit.live();
+    assert.equal(await visit.page.textContent('#live'), '');
+    await service.stop();
+    await visit.page.waitForSelector('html[data-live=off]');
+    assert.match(await visit.page.textContent('#live'), /not connected/);
+    await visit.page.context().close();
+  });
 
   test('no other host is asked for anything, and the page weighs less than 100 KB', () => on('/', {}, async (visit) => {
     await visit.ordered('lose', 'tabs');

@@ -19,11 +19,11 @@ export async function shop() {
     service,
     browser,
     /** Opens a page in a browsing session of its own. */
-    async visit(path = '/', options = {}) {
+    async visit(path = '/', options = {}, at = service.url) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...options });
       context.setDefaultTimeout(45_000);
       const page = await context.newPage();
-      return visit(page, service.url, path);
+      return visit(page, at, path);
     },
     async stop() {
       await browser.close();
