@@ -210,20 +210,25 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
     }));
   }
 
-  for (const [name, options] of [['a telephone', telephone], ['a projector', projector]]) {
-    test(`nothing stands out of the page on ${name}`, () => on('/', options, async (visit) => {
+  for (const [name, path, options] of [
+    ['a telephone', '/', telephone], ['a Japanese telephone', '/?lang=ja', telephone], ['a projector', '/', projector],
+  ]) {
+    test(`nothing stands out of the page, or into its neighbour, on ${name}`, () => on(path, options, async (visit) => {
       await visit.ordered('gateway', 'double');
       await visit.pay();
       const { scroll, client } = await visit.page.evaluate(() => ({
         scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth,
       }));
       assert.equal(scroll, client);
-      const cut = await visit.page.$$eval('.step text', (words) => words.filter((word) => {
+      const cut = await visit.page.$$eval('.step text, .lane', (words) => words.filter((word) => {
         const { left, right } = word.getBoundingClientRect();
         const room = document.querySelector('#rows').getBoundingClientRect();
-        return left < room.left || right > room.right;
+        return left < room.left - 1 || right > room.right + 1;
       }).map(({ textContent }) => textContent));
       assert.deepEqual(cut, []);
+      const heads = await visit.page.$$eval('.lane', (names) => names.map((name) => name.getBoundingClientRect()).map(({ left, right }) => ({ left, right })));
+      for (let n = 1; n < heads.length; n++) assert.ok(heads[n].left > heads[n - 1].right, `the heads ${n} and ${n + 1}`);
+      await visit.page.locator('.sequence').scrollIntoViewIfNeeded();
       await visit.picture(name.replaceAll(' ', '-'));
     }));
   }

@@ -36,8 +36,13 @@ export class Diagram {
     this.head.replaceChildren();
     this.head.setAttribute('width', String(width));
     this.head.setAttribute('height', String(em * 2));
-    for (const lane of lanes) {
-      this.head.append(svg('text', { x: this.x(lane), y: em * 1.35, 'text-anchor': 'middle', class: `lane ${lane}` }, text(`shop.lanes.${lane}`)));
+    const names = lanes.map((lane) => text(`shop.lanes.${lane}`));
+    const room = this.x('service') - this.x('client') - em * 0.4;
+    const fit = Math.min(1, room / Math.max(...names.map((name) => this.measured(name)))); // on a telephone they are smaller
+    for (const [n, lane] of lanes.entries()) {
+      const half = (this.measured(names[n]!) * fit) / 2;
+      const x = Math.min(Math.max(this.x(lane), half), width - half);
+      this.head.append(svg('text', { x, y: em * 1.35, 'text-anchor': 'middle', class: 'lane', 'font-size': em * fit }, names[n]!));
     }
     this.body.replaceChildren(svg('title', {}, text('shop.sequence.title')), arrowheads());
     for (const lane of lanes) this.body.append(svg('line', { class: 'life', x1: this.x(lane), x2: this.x(lane), y1: 0, y2: 0 }));
@@ -112,7 +117,7 @@ export class Diagram {
   }
 
   private measured(words: string): number {
-    context.font = `600 ${size()}px system-ui, sans-serif`;
+    context.font = `700 ${size()}px system-ui, sans-serif`;
     return context.measureText(words).width;
   }
 

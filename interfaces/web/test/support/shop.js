@@ -8,12 +8,15 @@ const pictures = new URL('../../screenshots/', import.meta.url);
 
 /** A service, a browser, and visits to the pages. */
 export async function shop() {
-  // Without the recovery it is the page's own retry that settles what nobody knows, and not who happens to come first.
-  const service = await serving({ KAKUTEI_RECOVERY_INTERVAL: '0' });
   const browser = await chromium.launch({
     executablePath: process.env.KAKUTEI_TEST_CHROMIUM,
     chromiumSandbox: process.getuid() !== 0, // Chromium's refuses root
     args: ['--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
+  });
+  // Without the recovery it is the page's own retry that settles what nobody knows, and not who happens to come first.
+  const service = await serving({ KAKUTEI_RECOVERY_INTERVAL: '0' }).catch(async (error) => {
+    await browser.close();
+    throw error;
   });
   return {
     service,
