@@ -215,7 +215,8 @@ func TestWhatIsNoNewsIsNotAudited(t *testing.T) {
 	work := memory.New(time.Now)
 	o := hired(work).open(t)
 	for _, what := range []port.Happening{
-		port.Reserved, port.Replayed, port.InProgress, port.Called, port.Completed, port.CommitUnknown, port.Stopped, port.Unknown,
+		port.Reserved, port.Replayed, port.InProgress, port.Called, port.Completed, port.CommitUnknown, port.Stopped,
+		port.Abandoned, port.Unknown,
 	} {
 		o.observe(t, happening(what, 0))
 	}

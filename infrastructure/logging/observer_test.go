@@ -52,7 +52,7 @@ func TestWhatMayNeedAnEyeIsLogged(t *testing.T) {
 func TestTheDailyBusinessIsNotLogged(t *testing.T) {
 	for _, what := range []port.Happening{
 		port.Reserved, port.Replayed, port.InProgress, port.Called, port.Completed, port.Duplicate,
-		port.Stopped, port.Unknown, "news",
+		port.Stopped, port.Abandoned, port.Unknown, "news",
 	} {
 		text, _ := logged(t, port.Event{What: what, Scope: scope})
 		assert.Empty(t, text, what)

@@ -182,7 +182,7 @@ func (t *Tracing) Observe(ctx context.Context, e port.Event) {
 			span.SetAttributes(attribute.String(attrRefusal, string(e.Refusal)))
 		}
 	case port.Reserved, port.Takeover, port.Called, port.LeaseLost, port.CommitUnknown, port.Duplicate, port.AmountConflict,
-		port.Stopped:
+		port.Stopped, port.Abandoned:
 		span.AddEvent(string(e.What), trace.WithAttributes(attribute.Int(attrExecutions, e.Executions)))
 	}
 }

@@ -13,10 +13,12 @@ import (
 	"kakutei/application/bookkeeping"
 	"kakutei/application/checkout"
 	"kakutei/application/oversight"
+	"kakutei/interfaces/live"
+	"kakutei/interfaces/web"
 )
 
-// Config is what the edge works with. All but AnyHost, ExampleToken, Origins, the limits and their clock, Metrics, Answered
-// and TraceID is required.
+// Config is what the edge works with. All but AnyHost, Live, Pages, ExampleToken, Origins, the limits and their clock,
+// Metrics, Answered and TraceID is required.
 type Config struct {
 	Till   *checkout.Till
 	Ledger *bookkeeping.Ledger
@@ -26,6 +28,11 @@ type Config struct {
 	Auth  Authenticator
 	// AnyHost answers requests for every host name. Without it, as demo mode wants, only those for a loopback one.
 	AnyHost bool
+	// Live has what happens to records shown at GET /api/live; nil: there is no such route. Demo mode only: it needs no
+	// token.
+	Live *live.Feed
+	// Pages are what else is served at GET and HEAD, by its path. One at "/" takes the place of the start page.
+	Pages map[string]http.Handler
 	// ExampleToken is what the start page's examples use; empty: a placeholder.
 	ExampleToken string
 
@@ -98,19 +105,27 @@ func (s *Server) routes() {
 	api(http.MethodPost, pathRelease, s.postRelease)
 	api(http.MethodPost, pathResolve, s.postResolve)
 
-	for path, handler := range map[string]echo.HandlerFunc{
-		"/healthz":        getHealthz,
-		"/readyz":         s.getReadyz,
-		"/":               s.getStart,
-		pathPolicy:        s.getPolicy,
-		"/problems/:code": s.getProblem,
-	} {
+	if s.config.Live != nil {
+		e.GET(pathLive, s.getLive) // it takes no place among the requests at work
+	}
+	pages := map[string]echo.HandlerFunc{
+		"/healthz":               getHealthz,
+		"/readyz":                s.getReadyz,
+		"/":                      s.getStart,
+		pathPolicy:               s.getPolicy,
+		pathProblem:              getProblem,
+		web.AssetsPath + ":name": getAsset,
+	}
+	for path, handler := range s.config.Pages {
+		pages[path] = echo.WrapHandler(handler)
+	}
+	for path, handler := range pages {
 		e.GET(path, handler)
 		e.HEAD(path, handler)
 	}
 	s.routeMetrics()
 	// A parameter at the end of a route would take the rest of the path, slashes included.
-	for _, path := range []string{pathOutcome, pathEntry, "/problems/:code"} {
+	for _, path := range []string{pathOutcome, pathEntry, pathProblem, web.AssetsPath + ":name"} {
 		e.RouteNotFound(path+"/*", echo.NotFoundHandler)
 	}
 }

@@ -25,6 +25,8 @@ type visit struct {
 	keyErr    error           // of an order POST: why there is no key
 	bodyBegun bool
 	code      fault.Code // of the problem that is the answer
+
+	connection context.Context // over when the client has hung up; only what shows and does nothing may end by it
 }
 
 const visitName = "visit"
@@ -37,7 +39,7 @@ func visitOf(c echo.Context) *visit {
 // begin sets what every answer has, whatever becomes of the request.
 func (s *Server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		v := &visit{requestID: requestID(c.Request().Header)}
+		v := &visit{requestID: requestID(c.Request().Header), connection: c.Request().Context()}
 		request, header := named(c.Request(), v.requestID), c.Response().Header()
 		c.Set(visitName, v)
 		header.Set(echo.HeaderXRequestID, v.requestID)
