@@ -18,6 +18,8 @@ var files embed.FS
 type Page struct {
 	template *template.Template
 	script   string
+	style    string   // beside the style of all pages
+	parts    []string // files of templates that the page's own one uses
 	sections []string // of the texts that the script needs
 	framed   bool
 }
@@ -30,6 +32,16 @@ func Script(name string, sections ...string) Option {
 	return func(p *Page) { p.script, p.sections = name, sections }
 }
 
+// Style has the page load a style of assets/ beside the one of all pages.
+func Style(name string) Option {
+	return func(p *Page) { p.style = name }
+}
+
+// Parts has the page's template use those that these files define.
+func Parts(files ...string) Option {
+	return func(p *Page) { p.parts = files }
+}
+
 // Framed lets the service's own pages show the page in a frame.
 func Framed() Option {
 	return func(p *Page) { p.framed = true }
@@ -38,10 +50,11 @@ func Framed() Option {
 // NewPage reads a page's template: a file that defines "content". What the template sees is a View.
 func NewPage(from fs.FS, file string, options ...Option) *Page {
 	layout := template.Must(template.New("layout.html").ParseFS(files, "pages/layout.html"))
-	p := &Page{template: template.Must(layout.ParseFS(from, file))}
+	p := &Page{}
 	for _, set := range options {
 		set(p)
 	}
+	p.template = template.Must(layout.ParseFS(from, append(p.parts, file)...))
 	return p
 }
 
@@ -65,11 +78,20 @@ func (v View) Plain(key string, pairs ...any) (string, error) {
 	return string(text), err
 }
 
+// With is the view of a part of the page, which shows something else in the same language.
+func (v View) With(content any) View {
+	v.Content = content
+	return v
+}
+
 // Languages are those to choose from.
 func (View) Languages() []Language { return Languages }
 
 // Asset is the address of a file of assets/.
 func (View) Asset(name string) (string, error) { return AssetPath(name) }
+
+// Style is the name of the page's own style, empty if it has none.
+func (v View) Style() string { return v.page.style }
 
 // Script is the name of the page's script, empty if it has none.
 func (v View) Script() string { return v.page.script }
