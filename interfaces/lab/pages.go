@@ -3,7 +3,6 @@ package lab
 import (
 	"log/slog"
 	"net/http"
-	"sync"
 
 	"kakutei/interfaces/web"
 )
@@ -25,21 +24,11 @@ type Pages struct {
 	lab  *Lab
 	log  *slog.Logger
 	slot chan struct{}
-	// grown is measured once: ten thousand requests in three places take a while, and come to the same.
-	grown func() []Growth
 }
 
 // NewPages are the pages of a lab.
 func NewPages(l *Lab, log *slog.Logger) *Pages {
-	return &Pages{
-		lab: l, log: log, slot: make(chan struct{}, atOnce),
-		grown: sync.OnceValue(func() (all []Growth) {
-			for _, p := range Places {
-				all = append(all, p.Grow())
-			}
-			return all
-		}),
-	}
+	return &Pages{lab: l, log: log, slot: make(chan struct{}, atOnce)}
 }
 
 // Handlers are all pages by their paths.
@@ -182,7 +171,7 @@ type SituationRow struct {
 }
 
 func (p *Pages) places() ThreePlaces {
-	three := ThreePlaces{Places: Places, Grown: p.grown(), Keys: Keys, Lab: Path}
+	three := ThreePlaces{Places: Places, Grown: Grown(), Keys: Keys, Lab: Path}
 	for _, s := range Situations {
 		row := SituationRow{Name: s.Name}
 		for _, place := range Places {

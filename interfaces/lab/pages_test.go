@@ -29,16 +29,36 @@ func shown(t *testing.T, address string) string {
 	return w.Body.String()
 }
 
-// Whatever happens in a storm has its text: a page whose text is missing is not shown at all.
-func TestEachDesignIsShownInEachStormAndLanguage(t *testing.T) {
+func TestEachPageIsThereInEachLanguage(t *testing.T) {
 	for _, l := range web.Languages {
-		for _, d := range lab.Designs {
-			for _, s := range lab.Storms {
-				shown(t, d.Path()+"?storm="+s.Name+"&lang="+string(l))
-			}
+		for path := range handlers {
+			assert.Contains(t, shown(t, path+"?lang="+string(l)), `<html lang="`+string(l)+`">`)
 		}
-		shown(t, lab.Path+"?lang="+string(l))
-		shown(t, lab.PathPlaces+"?lang="+string(l))
+	}
+}
+
+// A page whose text is missing is not shown at all. The texts of both languages are the same ones.
+func TestWhateverHappensHasItsText(t *testing.T) {
+	told := func(run lab.Run) {
+		for _, e := range run.Timeline {
+			_, err := web.English.Text("lab.step." + string(e.What))
+			assert.NoError(t, err)
+		}
+		for _, f := range run.Faults {
+			_, err := web.English.Text("lab.fault." + string(f))
+			assert.NoError(t, err)
+		}
+	}
+	for _, s := range lab.Storms {
+		run, err := lab.New(inMemory).Kakutei(s)
+		require.NoError(t, err)
+		told(run)
+		for _, d := range lab.Designs {
+			told(d.Run(s))
+		}
+		for _, p := range lab.Places {
+			told(p.Storm(s))
+		}
 	}
 }
 

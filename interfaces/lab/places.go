@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"kakutei/interfaces/lab/inattempt"
@@ -37,7 +38,7 @@ type Situation struct {
 	play func(w *world.World) (held bool)
 }
 
-// Situations are the first four of five; the fifth is measured by Place.Grow.
+// Situations are the first four of five; the fifth is measured by Grown.
 var Situations = []Situation{
 	{"double_click", func(w *world.World) bool {
 		a, b := w.Send(pay), w.Send(pay)
@@ -112,8 +113,17 @@ func (g Growth) Held() bool { return g.After.OrderBytes <= g.Before.OrderBytes+d
 // digits is what a counter in the order's row may grow by.
 const digits = 8
 
-// Grow has the provider decline as many requests, each under a key of its own, and looks at what is kept.
-func (p Place) Grow() (g Growth) {
+// Grown is how the places have grown, each in its turn. It is measured once: so many requests take a while, and come to
+// the same each time.
+var Grown = sync.OnceValue(func() (all []Growth) {
+	for _, p := range Places {
+		all = append(all, p.grow())
+	}
+	return all
+})
+
+// grow has the provider decline as many requests, each under a key of its own, and looks at what is kept.
+func (p Place) grow() (g Growth) {
 	w := world.New(first, second)
 	defer w.Close()
 	kept := p.open(w.Orders)

@@ -56,8 +56,9 @@ func (w *World) Send(r Request) *Process {
 
 // nameOf is A to Z, and numbers where nobody reads them.
 func nameOf(n int) string {
-	if n < 26 {
-		return string(rune('A' + n))
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if n < len(letters) {
+		return letters[n : n+1]
 	}
 	return strconv.Itoa(n + 1)
 }
@@ -177,7 +178,11 @@ func (p *Process) Ask(gatewayKey string) Line {
 // AskFor is Ask for money of the caller's choice.
 func (p *Process) AskFor(order string, amount int64, gatewayKey string) Line {
 	p.Reach(Asking)
-	p.Note(Asks, gatewayKey)
+	asks := Asks
+	if gatewayKey == "" {
+		asks = AsksKeyless
+	}
+	p.Note(asks, gatewayKey)
 	line, booked := p.world.Provider.Take(order, amount, gatewayKey)
 	what, detail := Repeats, line.Charge
 	switch {

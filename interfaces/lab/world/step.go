@@ -39,10 +39,11 @@ const (
 
 // What passes between a design and the provider.
 const (
-	Asks     Step = "asks"
-	Takes    Step = "takes"
-	Repeats  Step = "repeats"
-	Declines Step = "declines"
+	Asks        Step = "asks"
+	AsksKeyless Step = "asks_keyless"
+	Takes       Step = "takes"
+	Repeats     Step = "repeats"
+	Declines    Step = "declines"
 )
 
 // paid tells whether the step was the commit that made an order PAID.
