@@ -104,6 +104,22 @@ func TestTheLateHolderIsFencedOffAndAnswersFromTheRecord(t *testing.T) {
 	assert.Equal(t, answers[0], answers[1])
 }
 
+// What a dead process still tries has no effect: its lease is not ended, it runs out.
+func TestAProcessThatDiesLeavesItsLease(t *testing.T) {
+	run, err := lab.New(inMemory).Kakutei(stormOf(t, "crash_after_charge"))
+	require.NoError(t, err)
+	var after []world.Step
+	for _, e := range run.Timeline {
+		switch e.What {
+		case world.Died:
+			after = []world.Step{}
+		case "kakutei_in_progress", world.TimePasses, "kakutei_takeover", world.Repeats:
+			after = append(after, e.What)
+		}
+	}
+	assert.Equal(t, []world.Step{"kakutei_in_progress", world.TimePasses, "kakutei_takeover", world.Repeats}, after)
+}
+
 func TestTheDocumentShowsWhatTheStormsComeTo(t *testing.T) {
 	document, err := os.ReadFile("../../docs/lab.md")
 	require.NoError(t, err)

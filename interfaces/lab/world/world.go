@@ -3,6 +3,7 @@
 package world
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -50,7 +51,7 @@ func (w *World) Now() time.Time { return w.now }
 // Pass lets time pass, and nothing else.
 func (w *World) Pass(d time.Duration) {
 	w.now = w.now.Add(d)
-	w.timeline = append(w.timeline, Event{Lane: Clock, What: TimePasses, Detail: d.String()})
+	w.timeline = append(w.timeline, Event{Lane: Clock, What: TimePasses, Detail: fmt.Sprintf("%.0f s", d.Seconds())})
 }
 
 // Timeline is what has happened, in order.
