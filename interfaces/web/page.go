@@ -22,6 +22,7 @@ type Page struct {
 	parts    []string // files of templates that the page's own one uses
 	sections []string // of the texts that the script needs
 	framed   bool
+	tour     bool
 }
 
 // Option is something that not every page has.
@@ -40,6 +41,11 @@ func Style(name string) Option {
 // Parts has the page's template use those that these files define.
 func Parts(files ...string) Option {
 	return func(p *Page) { p.parts = files }
+}
+
+// Tour has the page lead to the pages that are there in demo mode only, as it is itself.
+func Tour() Option {
+	return func(p *Page) { p.tour = true }
 }
 
 // Framed lets the service's own pages show the page in a frame.
@@ -95,6 +101,9 @@ func (v View) Style() string { return v.page.style }
 
 // Script is the name of the page's script, empty if it has none.
 func (v View) Script() string { return v.page.script }
+
+// Tour tells whether the pages of demo mode are there.
+func (v View) Tour() bool { return v.page.tour }
 
 // Framed tells whether the page stands in a frame, where the layout is in the way.
 func (v View) Framed() bool { return v.page.framed }
