@@ -58,9 +58,10 @@ func (s *Server) getLive(c echo.Context) error {
 	return nil // whoever looked has gone, or is too slow
 }
 
-// show writes what the provider's book says by now, where it is known of which order, and what happened.
+// show writes what the provider's book says by now, unless it is about to be asked, and then what happened: so the book
+// stands as it was before a call until the call has its answer.
 func (s *Server) show(ctx context.Context, to eventStream, m live.Moment) error {
-	if m.OrderID != "" {
+	if m.OrderID != "" && m.Event.What != port.Reserved && m.Event.What != port.Takeover {
 		if err := s.showBook(ctx, to, m.OrderID); err != nil {
 			return err
 		}

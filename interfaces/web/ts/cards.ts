@@ -1,5 +1,5 @@
 import { html } from './dom.js';
-import type { Kept, Line, Order, Story } from './story.js';
+import { charges, type Kept, type Order, type Story } from './story.js';
 import { money, short, text } from './texts.js';
 
 const chip = (status: string): HTMLElement => html('strong', { class: `chip ${status.toLowerCase()}` }, status);
@@ -29,8 +29,8 @@ export function recordCard({ records }: Story): Node {
     ...fact(text('shop.record.executions'), html('span', { class: 'count' }, String(executions))),
     ...(status === 'IN_PROGRESS' ? fact(text('shop.record.lease'), lease(record)) : []),
     ...fact(text('shop.record.key'), html('code', {}, short(key)), key),
-    ...(answer ? fact(text('shop.record.answer'),
-      html('pre', { tabindex: 0, 'aria-label': text('shop.record.answer') }, JSON.stringify(answer, null, 1))) : []));
+    ...(answer ? [html('dt', { class: 'wide' }, text('shop.record.answer')), html('dd', { class: 'wide' },
+      html('pre', { tabindex: 0, role: 'group', 'aria-label': text('shop.record.answer') }, JSON.stringify(answer)))] : []));
 }
 
 /** A lease, counting down. */
@@ -43,9 +43,6 @@ function lease(record: Kept): HTMLElement {
 
 /** What is left of a lease, in ms. */
 export const leaseLeft = ({ leaseEnds = 0 }: Kept): number => Math.max(leaseEnds - Date.now(), 0);
-
-/** How often money was taken. */
-export const charges = (book: readonly Line[]): Line[] => book.filter(({ status }) => status === 'approved');
 
 /** What the gateway has booked for the order: the money. */
 export function bookCard({ book, order }: Story): Node {

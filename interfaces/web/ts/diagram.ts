@@ -68,12 +68,12 @@ export class Diagram {
     const lines = this.wrapped(label(step));
     const middle = Math.min(Math.max((from + to) / 2, 0), this.width());
     for (const line of lines) {
-      this.bottom += em * 1.25;
+      this.bottom += em * 1.2;
       const words = svg('text', { y: this.bottom, x: middle, 'text-anchor': 'middle' }, line);
       group.append(words);
       this.within(words, line, middle);
     }
-    this.bottom += em * 0.55;
+    this.bottom += em * 0.45;
     const direction = Math.sign(to - from);
     const end = step.broken ? from + (to - from) * 0.62 : to - direction * 2;
     group.append(svg('line', {
@@ -85,7 +85,7 @@ export class Diagram {
       const [x, y] = [end + direction * r, this.bottom];
       group.append(svg('path', { class: 'cross', d: `M${x - r} ${y - r}L${x + r} ${y + r}M${x - r} ${y + r}L${x + r} ${y - r}` }));
     }
-    this.bottom += em * 0.35;
+    this.bottom += em * 0.3;
     return group;
   }
 
@@ -112,7 +112,7 @@ export class Diagram {
   }
 
   private measured(words: string): number {
-    context.font = `600 ${size() * 0.95}px system-ui, sans-serif`;
+    context.font = `600 ${size()}px system-ui, sans-serif`;
     return context.measureText(words).width;
   }
 
@@ -136,6 +136,6 @@ const sentence = (step: Step): string =>
 
 function arrowheads(): SVGDefsElement {
   return svg('defs', {}, ...['plain', 'replay', 'bad', 'money'].map((tone) =>
-    svg('marker', { id: `head-${tone}`, class: tone, viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: 6, markerHeight: 6, orient: 'auto-start-reverse' },
+    svg('marker', { id: `head-${tone}`, class: tone, viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: size() * 0.85, markerHeight: size() * 0.85, markerUnits: 'userSpaceOnUse', orient: 'auto-start-reverse' },
       svg('path', { d: 'M0 0L10 5L0 10z' }))));
 }

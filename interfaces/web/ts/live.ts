@@ -1,4 +1,5 @@
 import type { Kept, Line } from './story.js';
+import type { Answered } from './wire.js';
 
 /** What happened to a record, as GET /api/live tells it. */
 export interface Happened {
@@ -25,8 +26,12 @@ export interface Seen {
   connected(open: boolean): void;
 }
 
-/** What happens that ends a request: its answer comes after it. */
-export const ends = new Set(['completed', 'replayed', 'in_progress', 'mismatch', 'abandoned', 'stopped']);
+/** What happens to a record before an answer like this one is given; undefined if nothing does. */
+export function endBefore({ status, replayed }: Answered): string | undefined {
+  if (replayed) return 'replayed';
+  if (status < 400 || status === 402) return 'completed';
+  return { 409: 'in_progress', 422: 'mismatch', 503: 'abandoned' }[status];
+}
 
 /** Looks on for as long as the page lives; the browser connects again by itself. */
 export function look(actor: string, seen: Seen): void {

@@ -4,7 +4,7 @@ import { drawCart, orderOf, total } from './cart.js';
 import { actor, sleep, stranger, token } from './customer.js';
 import { Diagram } from './diagram.js';
 import { byId, html } from './dom.js';
-import { ends, look, type Happened } from './live.js';
+import { endBefore, look, type Happened } from './live.js';
 import { anew, remember, remembered, type Order, type Step } from './story.js';
 import { drawSwitches } from './switches.js';
 import { answerStep, keep, noAnswer, sentStep, steps } from './teller.js';
@@ -13,13 +13,20 @@ import type { FromTab, ToTab } from './tab.js';
 import { wire, type Answered, type Sent, type Watcher } from './wire.js';
 
 /** How the gateway treats the payment (docs/contract.md, Orders). A real one takes its time, too. */
-const methods = { usual: 'pm_slow_700', slow: 'pm_slow_4000', decline: 'pm_declined', gateway: 'pm_lost_answer', inTheMiddle: 'pm_slow_2500' };
+const methods = {
+  usual: 'pm_slow_700', slow: 'pm_slow_4000', decline: 'pm_declined', gateway: 'pm_lost_answer',
+  twice: 'pm_slow_1500', reload: 'pm_slow_2500',
+};
+
+/** Between the two clicks, in ms. */
+const doubleClick = 120;
 
 export function startShop(): void {
   let story = remembered();
   let isLive = false;
   let busy = false;
   let reloading = false;
+  let leaving = false;
   let firstSent: (sent: Sent) => void = () => {};
   const diagram = new Diagram(byId('rows'), byId('list'));
 
@@ -57,16 +64,18 @@ export function startShop(): void {
   // be a moment later.
   const ended = new Map<string, number>();
   const waiting = new Map<string, (() => void)[]>();
-  const endOf = (key: string): Promise<void> => {
-    const left = ended.get(key) ?? 0;
-    if (left > 0) return Promise.resolve(void ended.set(key, left - 1));
-    const end = new Promise<void>((resolve) => waiting.set(key, [...(waiting.get(key) ?? []), resolve]));
+  const endOf = async (key: string, what: string): Promise<void> => {
+    const name = `${what} ${key}`;
+    const left = ended.get(name) ?? 0;
+    if (left > 0) return void ended.set(name, left - 1);
+    const end = new Promise<void>((resolve) => waiting.set(name, [...(waiting.get(name) ?? []), resolve]));
     return Promise.race([end, sleep(1000)]);
   };
-  const hasEnded = (key: string): void => {
-    const next = waiting.get(key)?.shift();
+  const hasEnded = (key: string, what: string): void => {
+    const name = `${what} ${key}`;
+    const next = waiting.get(name)?.shift();
     if (next) next();
-    else ended.set(key, (ended.get(key) ?? 0) + 1);
+    else ended.set(name, (ended.get(name) ?? 0) + 1);
   };
 
   const watcher: Watcher = {
@@ -78,14 +87,14 @@ export function startShop(): void {
       if (sent.operation === 'ConfirmPayment' && !sent.who) firstSent(sent);
     },
     async answered(sent: Sent, answer: Answered, thrown: boolean) {
-      const isOnRecord = sent.who !== 'stranger' && (answer.status < 400 || [402, 409, 422, 503].includes(answer.status));
-      if (isLive && isOnRecord) await endOf(sent.key);
+      const end = endBefore(answer);
+      if (isLive && end && sent.who !== 'stranger') await endOf(sent.key, end);
       delete story.open[sent.number];
       add(answerStep(sent, answer, thrown));
     },
     failed(sent) {
       delete story.open[sent.number];
-      add(noAnswer(sent, 'failed'));
+      add(noAnswer(sent, leaving ? 'gone' : 'failed'));
     },
   };
   const way = wire(watcher);
@@ -109,7 +118,7 @@ export function startShop(): void {
       if (!story.keys.includes(event.idempotencyKey)) return;
       keep(event, story);
       add(...steps(event, story));
-      if (ends.has(event.what)) hasEnded(event.idempotencyKey);
+      hasEnded(event.idempotencyKey, event.what);
       if (event.operation === 'ConfirmPayment') readOrder().catch(() => {}); // the next event tells it anew
       if (event.what === 'reserved' && reloading) location.reload();
     },
@@ -150,7 +159,7 @@ export function startShop(): void {
   const payment = (): Payment => {
     const on = (name: string): boolean => story.on.includes(name);
     const method = on('decline') ? methods.decline : on('gateway') ? methods.gateway : on('slow') ? methods.slow
-      : on('double') || on('reload') || on('tabs') ? methods.inTheMiddle : methods.usual;
+      : on('reload') ? methods.reload : on('double') || on('tabs') ? methods.twice : methods.usual;
     return { amount: story.order!.amount, currency: story.order!.currency, paymentMethod: method };
   };
 
@@ -169,7 +178,7 @@ export function startShop(): void {
     if (story.on.includes('lose')) way.loseNext();
     const first = new Promise<Sent>((resolve) => (firstSent = resolve));
     const others: Promise<unknown>[] = [];
-    if (story.on.includes('double')) others.push(first.then(insist));
+    if (story.on.includes('double')) others.push(first.then((sent) => sleep(doubleClick).then(() => insist(sent))));
     if (story.on.includes('tabs')) others.push(payInTab({ orderId: story.order!.orderId, payment: payment() }));
     await finish(first, others);
   };
@@ -229,6 +238,7 @@ export function startShop(): void {
     await done;
   };
 
+  addEventListener('beforeunload', () => void (leaving = true)); // what is under way is aborted now
   drawSwitches(story.on, (on) => {
     story.on = on;
     drawTab();

@@ -42,6 +42,9 @@ export interface Line {
   readonly declineCode?: string;
 }
 
+/** The lines with money in them. */
+export const charges = (book: readonly Line[]): Line[] => book.filter(({ status }) => status === 'approved');
+
 /** An order as the service tells it. */
 export interface Order {
   readonly orderId: string;
@@ -62,6 +65,8 @@ export interface Story {
   open: Record<number, string>;
   records: Kept[];
   book: Line[];
+  /** How many charges stood there when the gateway was asked last. */
+  had?: number;
   /** Keys of this order's requests. */
   keys: string[];
   /** What is still to come after a reload. */

@@ -1,6 +1,6 @@
 import type { Happened } from './live.js';
 import { keptOf } from './live.js';
-import type { Line, Step, Story } from './story.js';
+import { charges, type Step, type Story } from './story.js';
 import { money, short } from './texts.js';
 import type { Answered, Sent } from './wire.js';
 
@@ -21,8 +21,11 @@ export function answerStep({ who }: Sent, { status, replayed, code = '' }: Answe
 export const noAnswer = ({ who }: Pick<Sent, 'who'>, says: 'failed' | 'gone'): Step =>
   ({ from: 'service', to: 'client', says, tone: 'bad', broken: true, who });
 
-/** The arrows of what happened to a record. */
-export function steps(event: Happened, story: Story): Step[] {
+/** The arrows of what happened to a record; the recovery's own are named. */
+export const steps = (event: Happened, story: Story): Step[] =>
+  arrows(event, story).map((step) => (event.unattended ? { ...step, who: 'recovery' } : step));
+
+function arrows(event: Happened, story: Story): Step[] {
   const { what, operation, unanswered, refusal, record } = event;
   const n = record?.executions ?? 0;
   const amount = money(story.order?.amount ?? 0, story.order?.currency);
@@ -35,7 +38,7 @@ export function steps(event: Happened, story: Story): Step[] {
     case 'takeover':
       return [{ ...toRecord, says: 'takeover', values: { n } }, { ...toGateway, says: 'recharge', values: { amount } }];
     case 'called':
-      return [gatewayStep(unanswered, story.book)];
+      return [gatewayStep(unanswered, story)];
     case 'abandoned':
       return [{ ...toRecord, says: 'abandon' }];
     case 'completed':
@@ -57,12 +60,13 @@ export function steps(event: Happened, story: Story): Step[] {
 }
 
 /** What came back from the gateway: its book was told of before. */
-function gatewayStep(unanswered: boolean | undefined, book: readonly Line[]): Step {
+function gatewayStep(unanswered: boolean | undefined, { book, had }: Story): Step {
   const way = { from: 'gateway', to: 'service' } as const;
   if (unanswered) return { ...way, says: 'silence', tone: 'bad', broken: true };
   const line = book.at(-1);
   switch (line?.status) {
     case 'approved':
+      if (charges(book).length === had) return { ...way, says: 'known', values: { amount: money(line.amount ?? 0, line.currency) }, tone: 'replay' };
       return { ...way, says: 'charged', values: { amount: money(line.amount ?? 0, line.currency) }, tone: 'money' };
     case 'declined':
       return { ...way, says: 'declined', values: { why: line.declineCode ?? '' }, tone: 'bad' };
@@ -73,6 +77,8 @@ function gatewayStep(unanswered: boolean | undefined, book: readonly Line[]): St
 
 /** Puts the record as it stands now into the story. */
 export function keep(event: Happened, story: Story): void {
+  if (event.what === 'reserved') delete story.had; // a new attempt has no charge yet
+  if (event.what === 'takeover') story.had = charges(story.book).length;
   if (event.operation !== 'ConfirmPayment') return;
   const at = story.records.findIndex(({ key }) => key === event.idempotencyKey);
   const record = keptOf(event, story.records[at]);

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
 import { serving } from '../../../client/ts/test/support/service.js';
@@ -8,7 +8,8 @@ const pictures = new URL('../../screenshots/', import.meta.url);
 
 /** A service, a browser, and visits to the pages. */
 export async function shop() {
-  const service = await serving();
+  // Without the recovery it is the page's own retry that settles what nobody knows, and not who happens to come first.
+  const service = await serving({ KAKUTEI_RECOVERY_INTERVAL: '0' });
   const browser = await chromium.launch({
     executablePath: process.env.KAKUTEI_TEST_CHROMIUM,
     chromiumSandbox: process.getuid() !== 0, // Chromium's refuses root
@@ -40,7 +41,9 @@ async function visit(page, base, path) {
   await page.goto(base + path);
   return {
     page,
+    /** The addresses that the browser has asked for. */
     requests,
+    /** What went wrong in the page: errors, and whatever its policy has forbidden. */
     faults,
     /** Until the live view is connected: what happens before would not be shown. */
     live: () => page.waitForSelector('html[data-live=on]'),
@@ -50,31 +53,39 @@ async function visit(page, base, path) {
       await page.click('#place');
       await page.waitForSelector('#pay:enabled');
     },
+    /** A new visit's way to its first order, with these switches on. */
+    async ordered(...names) {
+      await this.live();
+      await this.place();
+      for (const name of names) await this.turn(name);
+    },
     /** Pays, and waits until all that the switches say has been done. */
     async pay() {
       await page.click('#pay');
       await this.paid();
     },
-    paid: () => page.waitForFunction(() => !document.querySelector('#anew').disabled && /\S/.test(document.querySelector('#told').textContent)
-      && !sessionStorage.getItem('kakutei-shop').includes('"paying"')),
+    /** Until nothing is under way any more, also across a reload. */
+    paid: () => page.waitForFunction(() => {
+      const { order, paying } = JSON.parse(sessionStorage.getItem('kakutei-shop') ?? '{}');
+      return order && !paying && !document.querySelector('#anew').disabled;
+    }),
     /** How often the gateway's book says that money was taken. */
     charges: async () => Number(await page.getAttribute('#taken', 'data-charges')),
     /** What the arrows say, by their names. */
     arrows: () => page.$$eval('.step', (steps) => steps.map(({ dataset }) => dataset.says)),
     status: () => page.textContent('#order .chip'),
+    /** Writes what a person would see now into a folder that is not committed, for a person to look at. */
     async picture(name) {
       await mkdir(pictures, { recursive: true });
-      await page.screenshot({ path: new URL(`${name}.png`, pictures).pathname, fullPage: true });
+      await page.screenshot({ path: new URL(`${name}.png`, pictures).pathname });
     },
     /** What axe-core finds wrong, by rule and place. */
     async violations() {
-      // As a page's own script would be: by the browser's evaluation, which the policy does not hinder.
-      const { readFile } = await import('node:fs/promises');
+      // By the debugger's way into the page: its policy would not load it.
       await page.evaluate(await readFile(axe, 'utf8'));
-      const found = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+      const runOnly = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+      const found = await page.evaluate((runOnly) => globalThis.axe.run(document, { runOnly }), runOnly);
       return found.violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`));
     },
   };
 }
-
-export { writeFile };
