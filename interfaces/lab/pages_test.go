@@ -42,11 +42,11 @@ func TestWhateverHappensHasItsText(t *testing.T) {
 	told := func(run lab.Run) {
 		for _, e := range run.Timeline {
 			_, err := web.English.Text("lab.step." + string(e.What))
-			assert.NoError(t, err)
+			require.NoError(t, err)
 		}
 		for _, f := range run.Faults {
 			_, err := web.English.Text("lab.fault." + string(f))
-			assert.NoError(t, err)
+			require.NoError(t, err)
 		}
 	}
 	for _, s := range lab.Storms {
