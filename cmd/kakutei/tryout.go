@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 
@@ -18,12 +20,14 @@ func (c *accessConfig) exampleToken() string {
 	return ""
 }
 
-// pages are those that are there beside the edge's own: in demo mode the shop.
-func (c *accessConfig) pages() map[string]http.Handler {
+// pages are those that are there beside the edge's own: in demo mode the shop and the lab.
+func (c *accessConfig) pages(log *slog.Logger) map[string]http.Handler {
 	if c.auth != demo {
 		return nil
 	}
-	return web.Shop(func(base string) (place, confirm string) { return httpapi.Examples(base, c.exampleToken()) })
+	pages := web.Shop(func(base string) (place, confirm string) { return httpapi.Examples(base, c.exampleToken()) })
+	maps.Copy(pages, labPages(log))
+	return pages
 }
 
 // printTryout writes what somebody who has just started the service wants to know: where it is, and two lines to paste

@@ -18,8 +18,11 @@ var files embed.FS
 type Page struct {
 	template *template.Template
 	script   string
+	style    string   // beside the style of all pages
+	parts    []string // files of templates that the page's own one uses
 	sections []string // of the texts that the script needs
 	framed   bool
+	tour     bool
 }
 
 // Option is something that not every page has.
@@ -30,6 +33,21 @@ func Script(name string, sections ...string) Option {
 	return func(p *Page) { p.script, p.sections = name, sections }
 }
 
+// Style has the page load a style of assets/ beside the one of all pages.
+func Style(name string) Option {
+	return func(p *Page) { p.style = name }
+}
+
+// Parts has the page's template use those that these files define.
+func Parts(files ...string) Option {
+	return func(p *Page) { p.parts = files }
+}
+
+// Tour has the page lead to the pages that are there in demo mode only, as it is itself.
+func Tour() Option {
+	return func(p *Page) { p.tour = true }
+}
+
 // Framed lets the service's own pages show the page in a frame.
 func Framed() Option {
 	return func(p *Page) { p.framed = true }
@@ -38,10 +56,11 @@ func Framed() Option {
 // NewPage reads a page's template: a file that defines "content". What the template sees is a View.
 func NewPage(from fs.FS, file string, options ...Option) *Page {
 	layout := template.Must(template.New("layout.html").ParseFS(files, "pages/layout.html"))
-	p := &Page{template: template.Must(layout.ParseFS(from, file))}
+	p := &Page{}
 	for _, set := range options {
 		set(p)
 	}
+	p.template = template.Must(layout.ParseFS(from, append(p.parts, file)...))
 	return p
 }
 
@@ -65,14 +84,26 @@ func (v View) Plain(key string, pairs ...any) (string, error) {
 	return string(text), err
 }
 
+// With is the view of a part of the page, which shows something else in the same language.
+func (v View) With(content any) View {
+	v.Content = content
+	return v
+}
+
 // Languages are those to choose from.
 func (View) Languages() []Language { return Languages }
 
 // Asset is the address of a file of assets/.
 func (View) Asset(name string) (string, error) { return AssetPath(name) }
 
+// Style is the name of the page's own style, empty if it has none.
+func (v View) Style() string { return v.page.style }
+
 // Script is the name of the page's script, empty if it has none.
 func (v View) Script() string { return v.page.script }
+
+// Tour tells whether the pages of demo mode are there.
+func (v View) Tour() bool { return v.page.tour }
 
 // Framed tells whether the page stands in a frame, where the layout is in the way.
 func (v View) Framed() bool { return v.page.framed }

@@ -11,7 +11,7 @@ var (
 
 // The shop, where a payment can be watched and spoilt, and its second tab, which is a page of its own in a frame.
 var (
-	shop    = NewPage(files, "pages/shop.html", Script("shop.js", "shop"))
+	shop    = NewPage(files, "pages/shop.html", Script("shop.js", "shop"), Tour())
 	shopTab = NewPage(files, "pages/tab.html", Script("shop.js", "shop"), Framed())
 )
 

@@ -1,0 +1,76 @@
+// Package newgatewaykey has all of a record: fingerprint, actor, lease, fence, and the answer in the commit of the work.
+// But each execution names the charge anew to the provider, who cannot know that it is the same one.
+package newgatewaykey
+
+import (
+	"time"
+
+	"kakutei/interfaces/lab/world"
+)
+
+// Shop is the design.
+type Shop struct {
+	orders  world.Orders
+	records map[scope]record
+}
+
+type scope struct{ actor, key string }
+
+type record struct {
+	fingerprint string
+	holder      string
+	ends        time.Time // of the holder's lease
+	answer      world.Answer
+}
+
+// New is the design over the shop's orders.
+func New(orders world.Orders) *Shop { return &Shop{orders: orders, records: map[scope]record{}} }
+
+// Confirm charges once per execution.
+func (s *Shop) Confirm(p *world.Process, r world.Request) (answer world.Answer) {
+	mine := false
+	p.Commit(func() (done world.Step) {
+		answer, mine, done = s.claim(p, r)
+		return done
+	})
+	if !mine {
+		return answer
+	}
+	charge := p.Charge(r.Order + ":execution-" + p.Name) // WRONG: the next execution has another key
+	p.Commit(func() world.Step {
+		held := s.records[scope{r.Actor, r.Key}]
+		if held.holder != p.Name {
+			answer = world.TryAgain
+			return world.Fenced
+		}
+		answer = s.orders.Pay(r.Order, charge)
+		held.answer = answer
+		s.records[scope{r.Actor, r.Key}] = held
+		return world.PaidWithAnswer
+	})
+	return answer
+}
+
+func (s *Shop) claim(p *world.Process, r world.Request) (answer world.Answer, mine bool, done world.Step) {
+	stands, found := s.records[scope{r.Actor, r.Key}]
+	switch {
+	case found && stands.fingerprint != r.Fingerprint():
+		return world.KeyReused, false, world.KeyMismatch
+	case found && stands.answer.Status != 0:
+		return stands.answer, false, world.AnswerFound
+	case found && p.Now().Before(stands.ends):
+		return world.InProgress, false, world.KeyBusy
+	}
+	if refusal, refused := s.orders.Refusal(r); refused {
+		return refusal, false, world.OrderRefuses
+	}
+	if o := s.orders[r.Order]; o.Status == world.Paid {
+		return o.Receipt(), false, world.OrderPaidAlready
+	}
+	done = world.KeyClaimed
+	if found {
+		done = world.KeyTakenOver
+	}
+	s.records[scope{r.Actor, r.Key}] = record{r.Fingerprint(), p.Name, p.Now().Add(world.Lease), answer}
+	return answer, true, done
+}
