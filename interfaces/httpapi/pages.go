@@ -1,13 +1,8 @@
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"embed"
-	"encoding/base64"
 	"fmt"
-	"html/template"
 	"net/http"
 	"strings"
 	"time"
@@ -16,34 +11,8 @@ import (
 
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
+	"kakutei/interfaces/web"
 )
-
-//go:embed pages
-var pageFiles embed.FS
-
-var (
-	pageStyle = func() template.CSS {
-		style, err := pageFiles.ReadFile("pages/style.css")
-		if err != nil {
-			panic(err) // it is embedded
-		}
-		return template.CSS(style) //nolint:gosec // ours, not a visitor's
-	}()
-	// pagePolicy lets a page load nothing but its own style, by its hash (CSP Level 3).
-	pagePolicy = func() string {
-		sum := sha256.Sum256([]byte(pageStyle))
-		return "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" +
-			base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	}()
-
-	startPage   = parsePage("pages/start.html")
-	policyPage  = parsePage("pages/policy.html")
-	problemPage = parsePage("pages/problem.html")
-)
-
-func parsePage(name string) *template.Template {
-	return template.Must(template.New("layout.html").ParseFS(pageFiles, "pages/layout.html", name))
-}
 
 // placeholder stands where a reader's own token belongs.
 const placeholder = "YOUR-TOKEN"
@@ -63,50 +32,47 @@ func Examples(base, token string) (place, confirm string) {
 	return place, confirm
 }
 
-// getStart answers GET /: how to connect.
+// getStart answers GET / where there is no shop: how to connect.
 func (s *Server) getStart(c echo.Context) error {
 	token := cmp.Or(s.config.ExampleToken, placeholder)
 	place, confirm := Examples(c.Scheme()+"://"+c.Request().Host, token)
-	return sendPage(c, startPage, struct {
-		Title, Place, Confirm, Token string
-	}{"Kakutei", place, confirm, token})
+	return sendPage(c, web.Start, "start.title", web.StartContent{Place: place, Confirm: confirm, Token: token})
 }
 
 // getPolicy answers GET /docs/idempotency: the published key policy.
 func (s *Server) getPolicy(c echo.Context) error {
-	return sendPage(c, policyPage, struct {
-		Title            string
-		MaxLength        int
-		Retention, Lease string
-	}{
-		"The idempotency key policy", idempotency.MaxKeyLength,
-		inWords(s.config.Retention), inWords(s.config.Lease),
+	return sendPage(c, web.Policy, "policy.title", web.PolicyContent{
+		MaxLength: idempotency.MaxKeyLength,
+		Retention: inWords(s.config.Retention), Lease: inWords(s.config.Lease),
 	})
 }
 
+// pathProblem is where a problem document's type leads.
+const pathProblem = "/problems/:code"
+
 // getProblem answers GET /problems/{code}.
-func (s *Server) getProblem(c echo.Context) error {
+func getProblem(c echo.Context) error {
 	p, published := problemsByCode[fault.Code(pathName(c, "code"))]
 	if !published {
 		return errNoRoute.Saying("there is no problem with this code")
 	}
-	return sendPage(c, problemPage, struct {
-		Title, About, Advice string
-		Code                 fault.Code
-		Status               string
-		Retry, RetryMeaning  string
-	}{
-		p.title, p.about, p.advice, p.code, fmt.Sprintf("%d %s", p.status, http.StatusText(p.status)),
-		string(p.retry), retryMeanings[p.retry],
+	return sendPage(c, web.Problem, "problem.code."+string(p.code)+".title", web.ProblemContent{
+		Code: string(p.code), Status: fmt.Sprintf("%d %s", p.status, http.StatusText(p.status)), Retry: string(p.retry),
 	})
 }
 
-// retryMeanings are what the member retry tells a client (docs/contract.md, Problems).
-var retryMeanings = map[fault.Advice]string{
-	fault.SameKey:  "Send the identical request again with the same key, after Retry-After.",
-	fault.NewKey:   "The answer for this key is final. Correct the intent and use a new key.",
-	fault.AfterFix: "The request was wrong and the key was not used. Fix it; the same key may be used.",
-	fault.Never:    "It is done already. Do not send it again.",
+// getAsset answers GET /assets/{name}: what the pages load.
+func getAsset(c echo.Context) error {
+	asset, found := web.AssetNamed(pathName(c, "name"))
+	if !found {
+		return errNoRoute
+	}
+	header := c.Response().Header()
+	header.Set(echo.HeaderCacheControl, "no-cache")
+	if c.QueryParam("v") == asset.Version {
+		header.Set(echo.HeaderCacheControl, "public, max-age=31536000, immutable")
+	}
+	return send(c, http.StatusOK, asset.MediaType, asset.Body)
 }
 
 // inWords is a duration as people write it: "24h", not "24h0m0s".
@@ -121,16 +87,6 @@ func inWords(d time.Duration) string {
 	return text
 }
 
-func sendPage(c echo.Context, page *template.Template, content any) error {
-	var text bytes.Buffer
-	err := page.Execute(&text, struct {
-		Style   template.CSS
-		Content any
-	}{pageStyle, content})
-	if err != nil {
-		return err
-	}
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentSecurityPolicy, pagePolicy)
-	return send(c, http.StatusOK, echo.MIMETextHTMLCharsetUTF8, text.Bytes())
+func sendPage(c echo.Context, page *web.Page, title string, content any) error {
+	return page.Send(c.Response(), c.Request(), title, content)
 }

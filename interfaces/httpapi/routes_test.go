@@ -15,7 +15,7 @@ func TestWhatIsNoRouteIsNotFoundWithoutAToken(t *testing.T) {
 		"/api/orders/x/y",
 		"/api/orders/x/confirm-payment/", "/api/orders/x/confirm%2Dpayment/y", "/api/idempotency-keys",
 		"/api/idempotency-keys/", "/api/idempotency-keys/a/b", "/api/idempotency-keys/a/", "/problems", "/problems/",
-		"/problems/internal/", "/problems/internal/x", "/nothing", "/healthz/",
+		"/problems/internal/", "/problems/internal/x", "/assets", "/assets/", "/assets/style.css/x", "/nothing", "/healthz/",
 		"/api/journal-entries", "/api/journal-entries/", "/api/journal-entries/post/", "/api/journal-entries/x/y",
 		"/api/journal-entries/post/x", "/api/audit/", "/api/audit/1",
 		"/docs/idempotency/", "//", "/favicon.ico", "/api/orders/%2e%2e%2fx/y",
@@ -47,6 +47,7 @@ func TestAnotherMethodIsToldWhichAreAllowed(t *testing.T) {
 		"/readyz":                       "GET, HEAD",
 		"/docs/idempotency":             "GET, HEAD",
 		"/problems/internal":            "GET, HEAD",
+		"/assets/style.css":             "GET, HEAD",
 		"/":                             "GET, HEAD",
 	} {
 		for _, method := range []string{
@@ -74,6 +75,7 @@ func TestServiceRoutesNeedNoTokenAndIgnoreTheQuery(t *testing.T) {
 		"/":                           "text/html; charset=UTF-8",
 		"/docs/idempotency":           "text/html; charset=UTF-8",
 		"/problems/payment_declined":  "text/html; charset=UTF-8",
+		"/assets/style.css":           "text/css; charset=utf-8",
 		"/healthz":                    "application/json",
 		"/readyz":                     "application/json",
 		"/healthz?x=1&x=2":            "application/json",

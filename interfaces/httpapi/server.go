@@ -13,9 +13,11 @@ import (
 	"kakutei/application/bookkeeping"
 	"kakutei/application/checkout"
 	"kakutei/application/oversight"
+	"kakutei/interfaces/web"
 )
 
-// Config is what the edge works with. All but AnyHost, ExampleToken, Origins, the limits and their clock is required.
+// Config is what the edge works with. All but AnyHost, Pages, ExampleToken, Origins, the
+// limits and their clock is required.
 type Config struct {
 	Till   *checkout.Till
 	Ledger *bookkeeping.Ledger
@@ -25,6 +27,8 @@ type Config struct {
 	Auth  Authenticator
 	// AnyHost answers requests for every host name. Without it, as demo mode wants, only those for a loopback one.
 	AnyHost bool
+	// Pages are what else is served at GET and HEAD, by its path. One at "/" takes the place of the start page.
+	Pages map[string]http.Handler
 	// ExampleToken is what the start page's examples use; empty: a placeholder.
 	ExampleToken string
 
@@ -90,18 +94,23 @@ func (s *Server) routes() {
 	api(http.MethodPost, pathRelease, s.postRelease)
 	api(http.MethodPost, pathResolve, s.postResolve)
 
-	for path, handler := range map[string]echo.HandlerFunc{
-		"/healthz":        getHealthz,
-		"/readyz":         s.getReadyz,
-		"/":               s.getStart,
-		pathPolicy:        s.getPolicy,
-		"/problems/:code": s.getProblem,
-	} {
+	pages := map[string]echo.HandlerFunc{
+		"/healthz":               getHealthz,
+		"/readyz":                s.getReadyz,
+		"/":                      s.getStart,
+		pathPolicy:               s.getPolicy,
+		pathProblem:              getProblem,
+		web.AssetsPath + ":name": getAsset,
+	}
+	for path, handler := range s.config.Pages {
+		pages[path] = echo.WrapHandler(handler)
+	}
+	for path, handler := range pages {
 		e.GET(path, handler)
 		e.HEAD(path, handler)
 	}
 	// A parameter at the end of a route would take the rest of the path, slashes included.
-	for _, path := range []string{pathOutcome, pathEntry, "/problems/:code"} {
+	for _, path := range []string{pathOutcome, pathEntry, pathProblem, web.AssetsPath + ":name"} {
 		e.RouteNotFound(path+"/*", echo.NotFoundHandler)
 	}
 }
