@@ -26,7 +26,9 @@ import (
 type description struct{ *openapi3.T }
 
 var described = func() description {
-	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
+	for _, mediaType := range []string{"text/html", "text/css", "text/javascript", "image/svg+xml"} {
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.PlainBodyDecoder)
+	}
 	var raw map[string]any
 	if err := json.Unmarshal(reference.Document(), &raw); err != nil {
 		panic(err) // it is embedded

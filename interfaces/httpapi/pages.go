@@ -11,6 +11,7 @@ import (
 
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
+	"kakutei/interfaces/reference"
 	"kakutei/interfaces/web"
 )
 
@@ -47,6 +48,18 @@ func (s *Server) getPolicy(c echo.Context) error {
 	})
 }
 
+// getDescription answers GET /openapi.json: the interface, as programs read it.
+func getDescription(c echo.Context) error {
+	return send(c, http.StatusOK, typeJSON, reference.Document())
+}
+
+// getReference answers GET /docs: the interface, as people read it.
+func (s *Server) getReference(c echo.Context) error {
+	return sendPage(c, web.Reference, "reference.title", reference.Reader{
+		Base: c.Scheme() + "://" + c.Request().Host, Demo: s.config.ExampleToken != "",
+	})
+}
+
 // pathProblem is where a problem document's type leads.
 const pathProblem = "/problems/:code"
 
@@ -58,6 +71,7 @@ func getProblem(c echo.Context) error {
 	}
 	return sendPage(c, web.Problem, "problem.code."+string(p.code)+".title", web.ProblemContent{
 		Code: string(p.code), Status: fmt.Sprintf("%d %s", p.status, http.StatusText(p.status)), Retry: string(p.retry),
+		Example: reference.Problem(string(p.code)),
 	})
 }
 

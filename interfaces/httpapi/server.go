@@ -99,6 +99,8 @@ func (s *Server) routes() {
 		"/readyz":                s.getReadyz,
 		"/":                      s.getStart,
 		pathPolicy:               s.getPolicy,
+		"/docs":                  s.getReference,
+		"/openapi.json":          getDescription,
 		pathProblem:              getProblem,
 		web.AssetsPath + ":name": getAsset,
 	}

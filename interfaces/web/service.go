@@ -5,6 +5,8 @@ var (
 	Start   = NewPage(files, "pages/start.html")   // shows StartContent
 	Policy  = NewPage(files, "pages/policy.html")  // shows PolicyContent
 	Problem = NewPage(files, "pages/problem.html") // shows ProblemContent
+	// Reference shows a reference.Reader, which imports this package.
+	Reference = NewPage(files, "pages/reference.html")
 )
 
 // StartContent is how to connect.
@@ -22,4 +24,5 @@ type PolicyContent struct {
 // ProblemContent is a problem whose texts are under "problem.code.<Code>".
 type ProblemContent struct {
 	Code, Status, Retry string
+	Example             string // a problem document of this kind
 }
