@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -66,10 +67,8 @@ func (b builder) body(o operation, example string) string {
 	content, _ := read[mediaType](b.parts, o.RequestBody.Content[0].Value)
 	at := max(0, slices.IndexFunc(content.Examples, func(f field) bool { return f.Name == example }))
 	named, _ := read[struct{ Value json.RawMessage }](b.parts, content.Examples[at].Value)
-	var short strings.Builder
-	for line := range strings.Lines(pretty(named.Value)) {
-		short.WriteString(strings.TrimSpace(line))
-	}
+	var short bytes.Buffer
+	must(json.Compact(&short, named.Value))
 	return "'" + strings.ReplaceAll(short.String(), exampleKey, `'"$KEY"'`) + "'"
 }
 

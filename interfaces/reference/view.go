@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"kakutei/interfaces/web"
 )
@@ -91,7 +92,34 @@ type Form struct {
 
 // In is the description in a language.
 func (r Reader) In(l web.Language) View {
-	b := builder{parsed, l, r}
+	v := views[l][r.Demo]()
+	v.Groups = slices.Clone(v.Groups)
+	for i, group := range v.Groups {
+		operations := slices.Clone(group.Operations)
+		for j, o := range operations {
+			operations[j].Command = strings.ReplaceAll(o.Command, anyBase, r.Base)
+		}
+		v.Groups[i].Operations = operations
+	}
+	return v
+}
+
+// anyBase stands in for the address of the service: everything else about a view is the same for all readers.
+const anyBase = "\x00"
+
+// views are read from the document once, which takes a while, by language and by whether there are demo tokens.
+var views = func() map[web.Language]map[bool]func() View {
+	all := make(map[web.Language]map[bool]func() View, len(web.Languages))
+	for _, l := range web.Languages {
+		all[l] = map[bool]func() View{}
+		for _, demo := range []bool{false, true} {
+			all[l][demo] = sync.OnceValue(builder{parsed, l, Reader{Base: anyBase, Demo: demo}}.view)
+		}
+	}
+	return all
+}()
+
+func (b builder) view() View {
 	v := View{Summary: b.say(b.Info.Summary), About: b.say(b.Info.Description)}
 	for _, tag := range b.Tags {
 		v.Groups = append(v.Groups, Group{Name: tag.Name, About: b.say(tag.Description), Operations: b.operations(tag.Name)})
