@@ -81,12 +81,16 @@ func (broke) Authenticate(context.Context, string) (httpapi.Caller, error) { pan
 // forgetful is a store whose commits give no answer.
 type forgetful struct{ port.UnitOfWork }
 
-func (forgetful) Do(context.Context, port.Wait, func(port.Tx) error) error { return port.ErrCommitUnknown }
+func (forgetful) Do(context.Context, port.Wait, func(port.Tx) error) error {
+	return port.ErrCommitUnknown
+}
 
 // crowded is a store in which somebody else holds the record for longer than anybody waits.
 type crowded struct{ port.UnitOfWork }
 
-func (crowded) Do(context.Context, port.Wait, func(port.Tx) error) error { return idempotency.ErrInProgress }
+func (crowded) Do(context.Context, port.Wait, func(port.Tx) error) error {
+	return idempotency.ErrInProgress
+}
 
 // elsewhere sends the request to another instance.
 func elsewhere(opened func(t *testing.T, e edge) edge) occasion {
@@ -95,8 +99,8 @@ func elsewhere(opened func(t *testing.T, e edge) edge) occasion {
 
 // anywhere is how problems come about that many operations have.
 var anywhere = map[string]occasion{
-	"unauthenticated":         spoilt(drop("Authorization")),
-	"forbidden":               spoilt(func(r *request) { r.host = "shop.example" }),
+	"unauthenticated": spoilt(drop("Authorization")),
+	"forbidden":       spoilt(func(r *request) { r.host = "shop.example" }),
 	"invalid_request": spoilt(func(r *request) {
 		separator := "?"
 		if strings.Contains(r.path, "?") {

@@ -42,8 +42,12 @@ func (s *Server) getStart(c echo.Context) error {
 
 // getPolicy answers GET /docs/idempotency: the published key policy.
 func (s *Server) getPolicy(c echo.Context) error {
+	example, err := s.reader(c).Commands("confirmPayment")
+	if err != nil {
+		return err
+	}
 	return sendPage(c, web.Policy, "policy.title", web.PolicyContent{
-		MaxLength: idempotency.MaxKeyLength,
+		MaxLength: idempotency.MaxKeyLength, Example: example,
 		Retention: inWords(s.config.Retention), Lease: inWords(s.config.Lease),
 	})
 }
@@ -55,9 +59,12 @@ func getDescription(c echo.Context) error {
 
 // getReference answers GET /docs: the interface, as people read it.
 func (s *Server) getReference(c echo.Context) error {
-	return sendPage(c, web.Reference, "reference.title", reference.Reader{
-		Base: c.Scheme() + "://" + c.Request().Host, Demo: s.config.ExampleToken != "",
-	})
+	return sendPage(c, web.Reference, "reference.title", s.reader(c))
+}
+
+// reader is for whom the examples are.
+func (s *Server) reader(c echo.Context) reference.Reader {
+	return reference.Reader{Base: c.Scheme() + "://" + c.Request().Host, Demo: s.config.ExampleToken != ""}
 }
 
 // pathProblem is where a problem document's type leads.

@@ -39,7 +39,7 @@ type Operation struct {
 	ID, Method, Path, Title, About string
 	NeedsToken                     bool
 	After                          string // the operation that the example's command needs before it
-	Command                        string   // for a shell; empty for pages, which browsers show
+	Command                        string // for a shell; empty for pages, which browsers show
 	Parameters                     []Parameter
 	Body                           *Content
 	Answers                        []Answer

@@ -15,10 +15,11 @@ type StartContent struct {
 	Token          string
 }
 
-// PolicyContent is what of the policy is configured.
+// PolicyContent is what of the policy is configured, and an example.
 type PolicyContent struct {
 	MaxLength        int // of a key, in characters
 	Retention, Lease string
+	Example          string // command lines
 }
 
 // ProblemContent is a problem whose texts are under "problem.code.<Code>".
