@@ -127,11 +127,10 @@ func (c conforming) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(response.Body)
 	response.Body.Close()
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), ending{err}))
 	if err != nil { // it is the test's to see
-		response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{err}))
-		return response, nil
+		return response, nil //nolint:nilerr // when it reads so far
 	}
-	response.Body = io.NopCloser(bytes.NewReader(body))
 	if err := c.judge(r, sent, answer{response.StatusCode, response.Header, string(body)}); err != nil {
 		return nil, fmt.Errorf("%s %s is answered %d, %s\nThe description has it otherwise: %w",
 			r.Method, r.URL, response.StatusCode, body, err)
@@ -139,9 +138,15 @@ func (c conforming) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-type failing struct{ error }
+// ending is the end of a body, with the error it came with.
+type ending struct{ error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.error }
+func (e ending) Read([]byte) (int, error) {
+	if e.error != nil {
+		return 0, e.error
+	}
+	return 0, io.EOF
+}
 
 // judge compares a request and its answer with the description.
 func (d description) judge(r *http.Request, sent []byte, a answer) error {
