@@ -32,15 +32,22 @@ test: compiler $(if $(filter ./...,$(PKG)),ts) ## Run the tests under the race d
 	CGO_ENABLED=1 .ci/with-postgres go test -race -timeout 20m $(PKG)
 
 TS := interfaces/client/ts
+WEB := interfaces/web
 
 .PHONY: ts
-ts: build ## Check and test the browser client against bin/kakutei, in Node.js and in Chromium
-	.ci/with-browser $(MAKE) --no-print-directory $(TS)/node_modules/.package-lock.json
+ts: build ## Check and test the browser client and the pages against bin/kakutei, in Node.js and in Chromium
+	.ci/with-browser $(MAKE) --no-print-directory $(TS)/node_modules/.package-lock.json $(WEB)/node_modules/.package-lock.json
 	.ci/with-browser npm --prefix $(TS) --silent test
+	.ci/with-browser npm --prefix $(WEB) --silent test
 
-$(TS)/node_modules/.package-lock.json: $(TS)/package-lock.json
-	npm --prefix $(TS) ci --no-progress
+%/node_modules/.package-lock.json: %/package-lock.json
+	npm --prefix $* ci --no-progress
 	touch $@
+
+# They are committed: a build of the service needs neither this nor Node.js.
+.PHONY: pages
+pages: ## Build the pages' scripts from their sources
+	go generate ./$(WEB)
 
 .PHONY: lint
 lint: ## Check format and style, as .golangci.yml says
@@ -96,7 +103,7 @@ tidy: ## Make both go.mod files match the imports
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin coverage.out $(TS)/dist $(TS)/node_modules
+	rm -rf bin coverage.out $(TS)/dist $(TS)/node_modules $(WEB)/node_modules $(WEB)/screenshots
 
 # The race detector is C code.
 .PHONY: compiler

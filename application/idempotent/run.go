@@ -23,6 +23,7 @@ type run struct {
 	disputed    bool               // what the outside said only a person can settle
 	stored      idempotency.Record // the record as it was last read
 	held        idempotency.Record // the record as it is to be while this run works
+	settled     idempotency.Record // the record with the outcome, once it is committed
 }
 
 // once goes from the reservation to the outcome. It is not settled if a commit gave no answer or the lease was lost: what
@@ -109,24 +110,26 @@ func (r *run) settle(ctx context.Context, tx port.Tx, result any, created string
 	if err != nil {
 		return Answer{}, err
 	}
-	completed := r.held.Completed(outcome, tx.Now(), r.config.Retention)
-	return Answer{Outcome: outcome}, tx.Records().Replace(ctx, r.stored, completed)
+	r.settled = r.held.Completed(outcome, tx.Now(), r.config.Retention)
+	return Answer{Outcome: outcome}, tx.Records().Replace(ctx, r.stored, r.settled)
 }
 
 // abandon ends the lease at once, so that the next retry executes. If it fails, the lease runs out.
 func (r *run) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.LockTimeout)
 	defer cancel()
+	var left idempotency.Record
 	err := r.work.Do(ctx, port.Briefly, func(tx port.Tx) error {
-		left := r.held.Abandoned(tx.Now())
+		left = r.held.Abandoned(tx.Now())
 		if r.disputed {
 			left = r.held.Dispute(tx.Now())
 		}
 		return tx.Records().Replace(ctx, r.held, left)
 	})
-	if err != nil {
-		r.tell(ctx, port.Stopped, "", err)
+	if err == nil {
+		r.held = left
 	}
+	r.tell(ctx, port.Abandoned, "", err)
 }
 
 // unknown is the answer that neither promises nor denies an effect. The advised wait doubles with each execution, until
@@ -158,10 +161,22 @@ func (r *run) tell(ctx context.Context, what port.Happening, refusal fault.Code,
 	}
 	e := port.Event{
 		What: what, Scope: r.reservation.Scope, Executions: r.held.Executions, Refusal: refusal, Err: err,
-		Unattended: r.unattended,
+		Record: r.left(what), Unattended: r.unattended,
 	}
 	if r.unattended && what == port.Takeover { // hundreds of tries of one dead order are one piece of news
 		e.Once = r.held.CreatedAt.Format(time.RFC3339Nano)
 	}
 	r.observer.Observe(ctx, e)
+}
+
+// left is the record as what happened has left or found it.
+func (r *run) left(what port.Happening) idempotency.Record {
+	switch what {
+	case port.Completed, port.Duplicate:
+		return r.settled
+	case port.Stopped, port.CommitUnknown, port.LeaseLost:
+		return idempotency.Record{}
+	default:
+		return r.held
+	}
 }

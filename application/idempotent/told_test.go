@@ -10,6 +10,7 @@ import (
 	"kakutei/application/idempotent"
 	"kakutei/application/port"
 	"kakutei/domain/fault"
+	"kakutei/domain/idempotency"
 	"kakutei/infrastructure/storetest"
 )
 
@@ -24,6 +25,8 @@ func (o *told) heard() (all []port.Happening) {
 	}
 	return all
 }
+
+func (o *told) last() port.Event { return o.events[len(o.events)-1] }
 
 // listened is a desk whose observer keeps the order of what it hears.
 func (d desk) listened() (desk, *told) {
@@ -54,15 +57,17 @@ func TestAnObserverHearsThatARunWithoutACallHasItsOutcome(t *testing.T) {
 		assertUnknown(t, err)
 		_, err = d.Execute(t.Context(), intent, knowing("done"))
 		require.NoError(t, err)
-		assert.Equal(t, []port.Happening{port.Reserved, port.Called, port.Takeover, port.Completed}, o.heard())
+		assert.Equal(t, []port.Happening{
+			port.Reserved, port.Called, port.Abandoned, port.Takeover, port.Completed,
+		}, o.heard())
 
 		other := intent
 		other.Scope.Key = "another"
 		refused := operation{prepare: func(context.Context, port.Tx) error { return errRefused }}
 		_, err = d.Execute(t.Context(), other, refused.steps)
 		require.NoError(t, err)
-		assert.Equal(t, port.Completed, o.events[4].What)
-		assert.Equal(t, errRefused.Code(), o.events[4].Refusal)
+		assert.Equal(t, port.Completed, o.events[5].What)
+		assert.Equal(t, errRefused.Code(), o.events[5].Refusal)
 	})
 }
 
@@ -109,9 +114,11 @@ func TestAnObserverHearsATakeoverWithItsExecution(t *testing.T) {
 			_, err := d.Execute(t.Context(), intent, silent.steps)
 			assertUnknown(t, err)
 		}
-		assert.Equal(t, []port.Happening{port.Reserved, port.Called, port.Takeover, port.Called}, o.heard())
+		assert.Equal(t, []port.Happening{
+			port.Reserved, port.Called, port.Abandoned, port.Takeover, port.Called, port.Abandoned,
+		}, o.heard())
 		require.ErrorIs(t, o.events[1].Err, errOutside)
-		assert.Equal(t, 2, o.events[2].Executions)
+		assert.Equal(t, 2, o.events[3].Executions)
 	})
 }
 
@@ -157,5 +164,37 @@ func TestAnObserverHearsWhyAStepLeftNoOutcome(t *testing.T) {
 		require.ErrorIs(t, err, errAccident)
 		assert.Equal(t, []port.Happening{port.Stopped}, o.heard())
 		require.ErrorIs(t, o.events[0].Err, errAccident)
+	})
+}
+
+// What is told of a record is what stands: whoever looks it up at that moment finds the same.
+func TestAnObserverHearsHowTheRecordStands(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		d, o := d.listened()
+		silent := operation{call: func(context.Context) error { return errOutside }}
+		_, err := d.Execute(t.Context(), intent, silent.steps)
+		assertUnknown(t, err)
+		assert.Equal(t, d.record(t), o.last().Record, "its lease is over")
+		assert.Equal(t, port.Abandoned, o.last().What)
+		assert.True(t, o.last().Record.LeaseEnds.Before(o.events[0].Record.LeaseEnds))
+
+		_, err = d.Execute(t.Context(), intent, (&operation{}).steps)
+		require.NoError(t, err)
+		assert.Equal(t, d.record(t), o.last().Record, "it has the outcome")
+		assert.Equal(t, idempotency.Succeeded, o.last().Record.Status)
+
+		_, err = d.Execute(t.Context(), intent, never(t))
+		require.NoError(t, err)
+		assert.Equal(t, port.Replayed, o.last().What)
+		assert.Equal(t, d.record(t), o.last().Record)
+	})
+}
+
+func TestAnObserverIsToldNoRecordThatWasRolledBack(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		d, o := d.listened()
+		_, err := d.Execute(t.Context(), intent, failing(anOrder(t), errAccident))
+		require.ErrorIs(t, err, errAccident)
+		assert.Zero(t, o.last().Record)
 	})
 }

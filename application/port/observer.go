@@ -24,16 +24,19 @@ const (
 	Duplicate      Happening = "duplicate"       // done before under another key; answered with the original
 	AmountConflict Happening = "amount_conflict" // the provider took other money than was asked
 	Stopped        Happening = "stopped"         // a step failed, no outcome
+	Abandoned      Happening = "abandoned"       // the holder has ended its lease, the outcome is unknown
 )
 
 // Event is one thing that happened, told after the transaction that it happened in has ended.
 type Event struct {
 	What       Happening
 	Scope      idempotency.Scope
-	Executions int        // 0 when no record was read
-	Refusal    fault.Code // with Completed and Replayed: the recorded refusal; empty for a success
-	Err        error      // nil, or why the step left no outcome
-	Detail     string     // for people
+	Executions int // 0 when no record was read
+	// Record is how this has left the record, or found it; zero when nobody can tell, as with Stopped.
+	Record  idempotency.Record
+	Refusal fault.Code // with Completed and Replayed: the recorded refusal; empty for a success
+	Err     error      // nil, or why the step left no outcome
+	Detail  string     // for people
 	// Unattended says that no client was waiting: the recovery or an operator had the request executed.
 	Unattended bool
 	// Once names what happened if it is one event however often it is told; empty: each telling is another one.

@@ -20,6 +20,7 @@ import (
 	"kakutei/infrastructure/gateway"
 	"kakutei/infrastructure/logging"
 	"kakutei/interfaces/httpapi"
+	"kakutei/interfaces/live"
 )
 
 // serveConfig is everything that the service can be told.
@@ -97,11 +98,17 @@ type parts struct {
 	desk     *oversight.Desk
 	compared oversight.Reconciliation
 	auditing *audit.Writer
+	feed     *live.Feed // of what happens, for the page; nil outside of demo mode
 	times    idempotent.Config
 }
 
 // parts puts the inner layers together.
 func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
+	var feed *live.Feed
+	if c.access.auth == demo {
+		feed = live.NewFeed(time.Now)
+		store.book = gateway.Telling{Book: store.book, Tell: feed.Booked}
+	}
 	provider, err := c.gateway.provider(store.book)
 	if err != nil {
 		return parts{}, err
@@ -113,6 +120,9 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 	}
 	auditing := audit.NewWriter(store, log, time.Now)
 	observers := port.Observers{logging.NewObserver(log), auditing}
+	if feed != nil {
+		observers = append(observers, feed)
+	}
 	return parts{
 		till: &checkout.Till{
 			Executor: idempotent.New(
@@ -124,7 +134,7 @@ func (c *serveConfig) parts(store opened, log *slog.Logger) (parts, error) {
 		ledger:   &bookkeeping.Ledger{Work: store, Observer: observers, Deadline: times.Deadline()},
 		desk:     &oversight.Desk{Work: store},
 		compared: c.books.reconciliation(store, provider, c.gateway.name()),
-		auditing: auditing, times: times,
+		auditing: auditing, feed: feed, times: times,
 	}, nil
 }
 
@@ -141,6 +151,7 @@ func (c *serveConfig) assemble(ctx context.Context, store opened, log *slog.Logg
 	api := httpapi.New(httpapi.Config{ //nolint:contextcheck // each request brings its own
 		Till: inner.till, Ledger: inner.ledger, Desk: inner.desk, Ready: store.Ready,
 		Auth: callers, ExampleToken: c.access.exampleToken(), AnyHost: c.access.anyHost(), Logger: log,
+		Live: inner.feed, Pages: c.access.pages(),
 		Origins: c.limits.origins, MaxInFlight: c.limits.inFlight, RateLimit: c.limits.rate,
 		Deadline: inner.times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 	})

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 
 	"kakutei/interfaces/httpapi"
+	"kakutei/interfaces/web"
 )
 
 // exampleToken is whose orders the examples place; empty where nobody can know a token.
@@ -14,6 +16,14 @@ func (c *accessConfig) exampleToken() string {
 		return "demo-alice"
 	}
 	return ""
+}
+
+// pages are those that are there beside the edge's own: in demo mode the shop.
+func (c *accessConfig) pages() map[string]http.Handler {
+	if c.auth != demo {
+		return nil
+	}
+	return web.Shop(func(base string) (place, confirm string) { return httpapi.Examples(base, c.exampleToken()) })
 }
 
 // printTryout writes what somebody who has just started the service wants to know: where it is, and two lines to paste

@@ -19,6 +19,7 @@ import (
 	"kakutei/infrastructure/memory"
 	"kakutei/infrastructure/storetest"
 	"kakutei/interfaces/httpapi"
+	"kakutei/interfaces/live"
 )
 
 // right is a request for each operation that succeeds.
@@ -56,6 +57,7 @@ var right = map[string]func(t *testing.T, e edge) request{
 	"getPolicy":      visiting("/docs/idempotency"),
 	"getProblem":     visiting("/problems/payment_declined"),
 	"getAsset":       visiting("/assets/style.css"),
+	"getLive":        visiting("/api/live?actor=alice"),
 }
 
 func visiting(path string) func(*testing.T, edge) request {
@@ -162,8 +164,13 @@ var particular = map[string]occasion{
 	"getJournalEntry not_found": spoilt(func(r *request) { r.path = pathEntries + "none" }),
 	"releaseRecord not_found":   spoilt(func(r *request) { r.body = strings.Replace(r.body, "alice", "nobody", 1) }),
 	"resolveRecord not_found":   spoilt(func(r *request) { r.body = strings.Replace(r.body, "alice", "nobody", 1) }),
-	"getProblem not_found":      spoilt(func(r *request) { r.path = "/problems/none" }),
-	"getAsset not_found":        spoilt(func(r *request) { r.path = "/assets/none" }),
+	"getLive invalid_request":   spoilt(func(r *request) { r.path = "/api/live" }),
+	"getLive unavailable": func(t *testing.T, e edge, r request) answer {
+		e.server.Drain()
+		return e.send(t, r)
+	},
+	"getProblem not_found": spoilt(func(r *request) { r.path = "/problems/none" }),
+	"getAsset not_found":   spoilt(func(r *request) { r.path = "/assets/none" }),
 	"confirmPayment payment_declined": func(t *testing.T, e edge, r request) answer {
 		e.provider.Next(storetest.Declining("card_declined"))
 		return e.send(t, r)
@@ -246,7 +253,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 					}
 					for name, example := range content.Examples {
 						t.Run(method+" "+path+" "+status+" "+name, func(t *testing.T) {
-							e := onMemory(t)
+							e := onMemory(t, func(c *httpapi.Config) { c.Live = live.NewFeed(time.Now) })
 							a := comeAbout(operation.OperationID, name, status)(t, e, right[operation.OperationID](t, e))
 							require.Equal(t, status, strconv.Itoa(a.status), a.body)
 							want, got := masked(example.Value.Value), maskedText(t, a.body)

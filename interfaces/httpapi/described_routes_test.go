@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kakutei/interfaces/live"
 	"kakutei/interfaces/reference"
 )
 
@@ -32,8 +34,9 @@ func TestTheRoutesAreThoseThatAreDescribed(t *testing.T) {
 			}
 		}
 	}
+	everything := Config{Logger: slog.New(slog.DiscardHandler), Live: live.NewFeed(time.Now)}
 	parameter := regexp.MustCompile(`:(\w+)`)
-	for _, route := range New(Config{Logger: slog.New(slog.DiscardHandler)}).echo.Routes() {
+	for _, route := range New(everything).echo.Routes() {
 		if route.Method == echo.RouteNotFound {
 			continue
 		}

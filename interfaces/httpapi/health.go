@@ -51,8 +51,14 @@ func (r *readiness) check(ctx context.Context) error {
 	return r.err
 }
 
-// Drain makes /readyz answer 503 from now on, so that no new requests are sent here while the service shuts down.
-func (s *Server) Drain() { s.ready.draining.Store(true) }
+// Drain makes /readyz answer 503 from now on, so that no new requests are sent here while the service shuts down. What
+// would not end by itself, the live view, ends.
+func (s *Server) Drain() {
+	s.ready.draining.Store(true)
+	if s.config.Live != nil {
+		s.config.Live.Close()
+	}
+}
 
 func (s *Server) getReadyz(c echo.Context) error {
 	if err := s.ready.check(c.Request().Context()); err != nil {

@@ -13,10 +13,11 @@ import (
 	"kakutei/application/bookkeeping"
 	"kakutei/application/checkout"
 	"kakutei/application/oversight"
+	"kakutei/interfaces/live"
 	"kakutei/interfaces/web"
 )
 
-// Config is what the edge works with. All but AnyHost, Pages, ExampleToken, Origins, the
+// Config is what the edge works with. All but AnyHost, Live, Pages, ExampleToken, Origins, the
 // limits and their clock is required.
 type Config struct {
 	Till   *checkout.Till
@@ -27,6 +28,9 @@ type Config struct {
 	Auth  Authenticator
 	// AnyHost answers requests for every host name. Without it, as demo mode wants, only those for a loopback one.
 	AnyHost bool
+	// Live has what happens to records shown at GET /api/live; nil: there is no such route. Demo mode only: it needs no
+	// token.
+	Live *live.Feed
 	// Pages are what else is served at GET and HEAD, by its path. One at "/" takes the place of the start page.
 	Pages map[string]http.Handler
 	// ExampleToken is what the start page's examples use; empty: a placeholder.
@@ -94,6 +98,9 @@ func (s *Server) routes() {
 	api(http.MethodPost, pathRelease, s.postRelease)
 	api(http.MethodPost, pathResolve, s.postResolve)
 
+	if s.config.Live != nil {
+		e.GET(pathLive, s.getLive) // it takes no place among the requests at work
+	}
 	pages := map[string]echo.HandlerFunc{
 		"/healthz":               getHealthz,
 		"/readyz":                s.getReadyz,

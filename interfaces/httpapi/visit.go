@@ -23,6 +23,8 @@ type visit struct {
 	key       idempotency.Key // of an order POST or a look-up, if it is valid
 	keyErr    error           // of an order POST: why there is no key
 	bodyBegun bool
+
+	connection context.Context // over when the client has hung up; only what shows and does nothing may end by it
 }
 
 const visitName = "visit"
@@ -36,7 +38,7 @@ func visitOf(c echo.Context) *visit {
 func (s *Server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request, header := c.Request(), c.Response().Header()
-		v := &visit{requestID: requestID(request.Header)}
+		v := &visit{requestID: requestID(request.Header), connection: request.Context()}
 		c.Set(visitName, v)
 		header.Set(echo.HeaderXRequestID, v.requestID)
 		secure(header)

@@ -51,6 +51,37 @@ func TestAChosenLanguageIsRemembered(t *testing.T) {
 	assert.Empty(t, shown(t, "/docs/idempotency", nil).Result().Cookies(), "nothing was chosen")
 }
 
+// answered is a handler's answer.
+func answered(t *testing.T, h http.Handler, address string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil))
+	require.Equal(t, http.StatusOK, w.Code)
+	return w
+}
+
+func TestThePagesOfTheShopAreThereInEachLanguage(t *testing.T) {
+	place := func(base string) (string, string) { return "ask " + base, "again" }
+	for path, page := range web.Shop(place) {
+		for _, l := range web.Languages {
+			w := answered(t, page, path+"?lang="+string(l))
+			assert.Contains(t, w.Body.String(), `<html lang="`+string(l)+`">`)
+			policy := w.Header().Get("Content-Security-Policy")
+			assert.Contains(t, policy, "script-src 'self'")
+			assert.NotContains(t, policy, "unsafe")
+			assert.NotRegexp(t, `style="|<style|\son[a-z]+="|<script>`, w.Body.String())
+		}
+	}
+}
+
+func TestOnlyTheSecondTabMayStandInAFrameAndOnlyInOneOfOurs(t *testing.T) {
+	pages := web.Shop(func(string) (string, string) { return "", "" })
+	assert.Contains(t, answered(t, pages["/"], "/").Header().Get("Content-Security-Policy"), "frame-ancestors 'none'")
+	tab := answered(t, pages["/second-tab"], "/second-tab").Header()
+	assert.Contains(t, tab.Get("Content-Security-Policy"), "frame-ancestors 'self'")
+	assert.Equal(t, "SAMEORIGIN", tab.Get("X-Frame-Options"))
+}
+
 func TestAPageRunsAndLoadsNothingThatIsNotServedHere(t *testing.T) {
 	w := shown(t, "/docs/idempotency", nil)
 	policy := w.Header().Get("Content-Security-Policy")

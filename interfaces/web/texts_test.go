@@ -66,6 +66,14 @@ func TestTheTextsAreThoseThatThePagesUse(t *testing.T) {
 	for _, named := range regexp.MustCompile(`(?:\.(?:Text|Plain) "|\btext\(')([a-zA-Z0-9.-]+)["']`).FindAllStringSubmatch(used, -1) {
 		assert.Contains(t, web.Texts(web.English), named[1])
 	}
+	for _, saying := range regexp.MustCompile(`says: ([^,\n]*)`).FindAllStringSubmatch(used, -1) {
+		for _, name := range regexp.MustCompile(`'([a-z]+)'`).FindAllStringSubmatch(saying[1], -1) {
+			assert.Contains(t, web.Texts(web.English), "shop.steps."+name[1])
+		}
+	}
+	for _, told := range regexp.MustCompile(`\bsay\('([a-z]+)'`).FindAllStringSubmatch(used, -1) {
+		assert.Contains(t, web.Texts(web.English), "shop.told."+told[1])
+	}
 	for key := range web.Texts(web.English) {
 		section := key[:strings.LastIndex(key, ".")+1] // of keys that are put together: print "problem.code." .Code
 		for section != "" && !strings.Contains(used, key) && !strings.Contains(used, section) {

@@ -5,10 +5,10 @@ import { createInterface } from 'node:readline';
 // `make build` has put it there.
 const binary = new URL('../../../../../bin/kakutei', import.meta.url).pathname;
 
-/** Starts a service on a free port, on the store in memory. */
-export async function serving() {
+/** Starts a service on a free port, on the store in memory, with further settings. */
+export async function serving(settings = {}) {
   const running = spawn(binary, ['serve'], {
-    env: { KAKUTEI_LISTEN: '127.0.0.1:0', KAKUTEI_DATABASE_URL: 'memory:' },
+    env: { KAKUTEI_LISTEN: '127.0.0.1:0', KAKUTEI_DATABASE_URL: 'memory:', ...settings },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const ended = once(running, 'exit');

@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+import { shop } from './support/shop.js';
+
+const projector = { viewport: { width: 1920, height: 1080 } };
+const telephone = { viewport: { width: 360, height: 780 } };
+
+suite('the shop in Chromium', { concurrency: 3 }, () => {
+  let open;
+  before(async () => {
+    open = await shop();
+  });
+  after(() => open?.stop());
+
+  /** Does something on a page, on which nothing must go wrong that nobody has switched on. */
+  const on = async (path, options, what) => {
+    const visit = await open.visit(path, options);
+    try {
+      await what(visit);
+      assert.deepEqual(visit.faults, []);
+    } finally {
+      await visit.page.context().close();
+    }
+  };
+
+  const contains = (arrows, ...wanted) => {
+    let from = 0;
+    for (const name of wanted) {
+      const at = arrows.indexOf(name, from);
+      assert.ok(at >= 0, `${name} is missing behind ${from} in ${arrows}`);
+      from = at + 1;
+    }
+  };
+
+  const count = (arrows, name) => arrows.filter((says) => says === name).length;
+
+  // Each switch, how often money is taken with it, what becomes of the order, and what is seen in this order.
+  for (const [name, charges, status, ...arrows] of [
+    ['double', 1, 'PAID', 'confirm', 'reserve', 'again', 'busy', 'charged', 'complete', 'answer', 'replay'],
+    ['lose', 1, 'PAID', 'confirm', 'charged', 'complete', 'thrown', 'again', 'replay', 'same'],
+    ['slow', 1, 'PAID', 'confirm', 'reserve', 'charge', 'charged', 'complete', 'answer'],
+    ['decline', 0, 'PLACED', 'confirm', 'charge', 'declined', 'refuse', 'problem'],
+    ['gateway', 1, 'PAID', 'charge', 'silence', 'abandon', 'problem', 'again', 'takeover', 'recharge', 'known', 'complete', 'answer'],
+    ['reload', 1, 'PAID', 'confirm', 'reserve', 'charge', 'gone', 'again'],
+    ['tabs', 1, 'PAID', 'confirm', 'charged', 'complete', 'answer', 'again', 'replay', 'same'],
+    ['reuse', 1, 'PAID', 'confirm', 'charged', 'complete', 'answer', 'other', 'mismatch', 'problem'],
+    ['other', 1, 'PAID', 'confirm', 'charged', 'complete', 'answer', 'confirm', 'problem'],
+  ]) {
+    test(`“${name}” ends with ${charges} charge(s) and the order ${status}`, () => on('/', projector, async (visit) => {
+      await visit.ordered(name);
+      await visit.pay();
+      contains(await visit.arrows(), ...arrows);
+      assert.equal(await visit.charges(), charges);
+      assert.equal(await visit.status(), status);
+      await visit.picture(name);
+    }));
+  }
+
+  test('without a switch it is one request, one charge and one answer', () => on('/', {}, async (visit) => {
+    await visit.ordered();
+    await visit.pay();
+    assert.deepEqual(await visit.arrows(),
+      ['place', 'placed', 'created', 'confirm', 'reserve', 'charge', 'charged', 'complete', 'answer']);
+    assert.equal(await visit.charges(), 1);
+    await visit.picture('plain');
+  }));
+
+  test('everything at once is still one charge', () => on('/', {}, async (visit) => {
+    await visit.ordered('double', 'lose', 'tabs', 'gateway', 'reuse', 'other');
+    await visit.pay();
+    assert.equal(await visit.charges(), 1);
+    assert.equal(await visit.status(), 'PAID');
+    await visit.picture('everything');
+  }));
+
+  test('after a decline the order is paid with another card, under a key of its own, as the second attempt', () => on('/', {}, async (visit) => {
+    await visit.ordered('decline');
+    await visit.pay();
+    await visit.turn('decline', false);
+    await visit.pay();
+    assert.equal(await visit.status(), 'PAID');
+    assert.equal(await visit.charges(), 1);
+    assert.equal(await visit.page.locator('#book li').count(), 2);
+    assert.equal(count(await visit.arrows(), 'confirm'), 2);
+  }));
+
+  test('the money is gone before a slow gateway says so, and the lease runs down meanwhile', () => on('/', { colorScheme: 'dark' }, async (visit) => {
+    await visit.ordered('slow');
+    await visit.page.click('#pay');
+    await visit.page.waitForSelector('#taken[data-charges="1"]');
+    assert.equal(count(await visit.arrows(), 'charged'), 0, 'it has not answered yet');
+    assert.equal(await visit.status(), 'PAYMENT_PENDING');
+    const seconds = async () => Number(/\d+/.exec(await visit.page.textContent('#lease-left')));
+    const first = await seconds();
+    assert.ok(first <= 30 && first > 0, `${first} s of a lease of 30`);
+    await visit.page.waitForFunction((first) => Number(/\d+/.exec(document.querySelector('#lease-left').textContent)) < first, first);
+    await visit.picture('slow-in-the-middle');
+    await visit.paid();
+  }));
+
+  test('the record shows the executions, and the answer that is stored', () => on('/', {}, async (visit) => {
+    await visit.ordered('gateway');
+    await visit.pay();
+    assert.equal(await visit.page.textContent('#record .chip'), 'SUCCEEDED');
+    assert.equal(await visit.page.textContent('#record .count'), '2');
+    const stored = JSON.parse(await visit.page.textContent('#record pre'));
+    const order = await open.service.ask(`/api/orders/${stored.orderId}`);
+    assert.deepEqual([stored.status, stored.paidAt, stored.paymentId], ['PAID', order.paidAt, order.paymentId]);
+  }));
+
+  test('the gateway’s switches exclude each other', () => on('/', {}, async (visit) => {
+    await visit.turn('slow');
+    await visit.turn('decline');
+    assert.equal(await visit.page.isChecked('#switch-slow'), false);
+    assert.equal(await visit.page.isChecked('#switch-decline'), true);
+  }));
+
+  test('a new order begins from nothing, with the same switches', () => on('/', {}, async (visit) => {
+    await visit.ordered('lose');
+    await visit.pay();
+    await visit.page.click('#anew');
+    assert.deepEqual(await visit.arrows(), []);
+    assert.equal(await visit.charges(), 0);
+    await visit.place();
+    await visit.pay();
+    assert.equal(count(await visit.arrows(), 'thrown'), 1);
+    assert.equal(await visit.charges(), 1);
+  }));
+
+  test('all of it can be done with the keyboard', () => on('/', {}, async (visit) => {
+    const { page } = visit;
+    await visit.live();
+    const reach = async (id) => {
+      for (let n = 0; n < 40; n++) {
+        if (await page.evaluate((id) => document.activeElement.id === id, id)) return;
+        await page.keyboard.press('Tab');
+      }
+      assert.fail(`#${id} is not reached`);
+    };
+    await reach('sencha1');
+    await page.keyboard.press('Enter');
+    await reach('place');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#pay:enabled');
+    await reach('switch-lose');
+    await page.keyboard.press('Space');
+    await page.keyboard.press('Shift+Tab');
+    await page.focus('#pay');
+    await page.keyboard.press('Enter');
+    await visit.paid();
+    assert.equal(await visit.charges(), 1);
+    assert.match(await page.textContent('#taken'), /1,500/, 'three of them');
+  }));
+
+  test('the arrows can be read as a list', () => on('/', {}, async (visit) => {
+    await visit.ordered('lose');
+    await visit.pay();
+    await visit.page.click('details:has(#list) summary');
+    const list = await visit.page.$$eval('#list li', (lines) => lines.map(({ innerText }) => innerText));
+    assert.equal(list.length, (await visit.arrows()).length);
+    assert.ok(list.includes('Kakutei ⇢ ✕ Client: 200 thrown away'), list.join('\n'));
+  }));
+
+  for (const [language, paid, options] of [['en', 'Paid. Thank you!', telephone], ['ja', '支払いました。ありがとうございます！', projector]]) {
+    test(`the shop speaks ${language}, and remembers it`, () => on(`/?lang=${language}`, options, async (visit) => {
+      const { page } = visit;
+      await visit.ordered('tabs', 'gateway');
+      await visit.pay();
+      assert.equal(await page.textContent('#told'), paid);
+      assert.equal(await page.frameLocator('iframe').locator('#told').textContent(), paid, 'the second tab, too');
+      await visit.picture(`shop-${language}`);
+      await page.goto(`${open.service.url}/docs/idempotency`);
+      assert.equal(await page.getAttribute('html', 'lang'), language);
+    }));
+  }
+
+  test('the language is switched in the middle of a story', () => on('/', {}, async (visit) => {
+    const { page } = visit;
+    await visit.ordered();
+    await visit.pay();
+    const before = await visit.arrows();
+    await page.click('nav.languages a[lang=ja]');
+    await page.waitForSelector('html[lang=ja]');
+    assert.deepEqual(await visit.arrows(), before);
+    assert.match(await page.textContent('#rows'), /支払い/);
+  }));
+
+  for (const [name, path, options] of [
+    ['by day', '/', {}],
+    ['by night', '/', { colorScheme: 'dark' }],
+    ['in Japanese on a telephone', '/?lang=ja', telephone],
+  ]) {
+    test(`axe-core finds nothing wrong with the shop, ${name}`, () => on(path, options, async (visit) => {
+      await visit.live();
+      assert.deepEqual(await visit.violations(), [], 'before an order');
+      await visit.ordered('gateway', 'lose', 'reuse', 'tabs');
+      await visit.pay();
+      assert.deepEqual(await visit.violations(), [], 'after a payment');
+      await visit.picture(`axe ${name}`.replaceAll(' ', '-'));
+    }));
+  }
+
+  for (const path of ['/docs/idempotency', '/docs/idempotency?lang=ja', '/problems/payment_declined', '/problems/internal?lang=ja']) {
+    test(`axe-core finds nothing wrong with ${path}`, () => on(path, {}, async (visit) => {
+      assert.deepEqual(await visit.violations(), []);
+      await visit.page.emulateMedia({ colorScheme: 'dark' });
+      assert.deepEqual(await visit.violations(), [], 'by night');
+      await visit.picture(path.slice(1).replace(/\W/g, '-'));
+    }));
+  }
+
+  for (const [name, options] of [['a telephone', telephone], ['a projector', projector]]) {
+    test(`nothing stands out of the page on ${name}`, () => on('/', options, async (visit) => {
+      await visit.ordered('gateway', 'double');
+      await visit.pay();
+      const { scroll, client } = await visit.page.evaluate(() => ({
+        scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth,
+      }));
+      assert.equal(scroll, client);
+      const cut = await visit.page.$$eval('.step text', (words) => words.filter((word) => {
+        const { left, right } = word.getBoundingClientRect();
+        const room = document.querySelector('#rows').getBoundingClientRect();
+        return left < room.left || right > room.right;
+      }).map(({ textContent }) => textContent));
+      assert.deepEqual(cut, []);
+      await visit.picture(name.replaceAll(' ', '-'));
+    }));
+  }
+
+  test('no other host is asked for anything, and the page weighs less than 100 KB', () => on('/', {}, async (visit) => {
+    await visit.ordered('lose', 'tabs');
+    const weight = await visit.page.evaluate(() => performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
+      .filter(({ name }) => !name.includes('/api/')).reduce((sum, { transferSize }) => sum + transferSize, 0));
+    await visit.pay();
+    const { host } = new URL(open.service.url);
+    assert.deepEqual(visit.requests.filter((url) => new URL(url).host !== host), []);
+    assert.ok(weight > 10_000 && weight < 100_000, `${weight} bytes, not even packed`);
+  }));
+});

@@ -1,0 +1,56 @@
+import type { Kept, Line } from './story.js';
+import type { Answered } from './wire.js';
+
+/** What happened to a record, as GET /api/live tells it. */
+export interface Happened {
+  readonly at: string;
+  readonly what: string;
+  readonly operation: string;
+  readonly idempotencyKey: string;
+  readonly orderId?: string;
+  readonly refusal?: string;
+  readonly unanswered?: boolean;
+  readonly unattended?: boolean;
+  readonly record?: {
+    readonly status: Kept['status'];
+    readonly executions: number;
+    readonly leaseEndsAt?: string;
+    readonly answer?: unknown;
+  };
+}
+
+export interface Seen {
+  happened(event: Happened): void;
+  booked(orderId: string, lines: Line[]): void;
+  /** Whether the live view is there. */
+  connected(open: boolean): void;
+}
+
+/** What happens to a record before an answer like this one is given; undefined if nothing does. */
+export function endBefore({ status, replayed }: Answered): string | undefined {
+  if (replayed) return 'replayed';
+  if (status < 400 || status === 402) return 'completed';
+  return { 409: 'in_progress', 422: 'mismatch', 503: 'abandoned' }[status];
+}
+
+/** Looks on for as long as the page lives; the browser connects again by itself. */
+export function look(actor: string, seen: Seen): void {
+  const source = new EventSource(`/api/live?actor=${encodeURIComponent(actor)}`);
+  source.onopen = () => seen.connected(true);
+  source.onerror = () => seen.connected(false);
+  source.addEventListener('record', ({ data }) => seen.happened(JSON.parse(data)));
+  source.addEventListener('book', ({ data }) => {
+    const { orderId, lines } = JSON.parse(data);
+    seen.booked(orderId, lines);
+  });
+}
+
+/** The record as an event tells it. A lease is counted down here from what was left of it when the event was made. */
+export function keptOf({ idempotencyKey: key, at, record }: Happened, before?: Kept): Kept | undefined {
+  if (!record) return undefined;
+  const { status, executions, leaseEndsAt, answer } = record;
+  if (!leaseEndsAt) return { key, status, executions, answer };
+  const left = Math.max(Date.parse(leaseEndsAt) - Date.parse(at), 0);
+  const running = before?.executions === executions && before.lease ? before.lease : left;
+  return { key, status, executions, leaseEnds: Date.now() + left, lease: Math.max(running, left) };
+}
