@@ -165,6 +165,7 @@ var particular = map[string]occasion{
 	"releaseRecord not_found":   spoilt(func(r *request) { r.body = strings.Replace(r.body, "alice", "nobody", 1) }),
 	"resolveRecord not_found":   spoilt(func(r *request) { r.body = strings.Replace(r.body, "alice", "nobody", 1) }),
 	"getLive invalid_request":   spoilt(func(r *request) { r.path = "/api/live" }),
+	"getLive not_found":         elsewhere(func(t *testing.T, _ edge) edge { return onMemory(t) }), // no demo mode
 	"getLive unavailable": func(t *testing.T, e edge, r request) answer {
 		e.server.Drain()
 		return e.send(t, r)
