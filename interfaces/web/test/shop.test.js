@@ -200,7 +200,7 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
     }));
   }
 
-  for (const path of ['/docs/idempotency', '/docs/idempotency?lang=ja', '/problems/payment_declined', '/problems/internal?lang=ja']) {
+  for (const path of ['/docs', '/docs?lang=ja', '/docs/idempotency', '/docs/idempotency?lang=ja', '/problems/payment_declined', '/problems/internal?lang=ja']) {
     test(`axe-core finds nothing wrong with ${path}`, () => on(path, {}, async (visit) => {
       assert.deepEqual(await visit.violations(), []);
       await visit.page.emulateMedia({ colorScheme: 'dark' });
