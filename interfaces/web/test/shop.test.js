@@ -225,6 +225,13 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
       assert.deepEqual(cut, []);
       await visit.picture(name.replaceAll(' ', '-'));
     }));
+    test(`nothing stands out of the reference on ${name}`, () => on('/docs', options, async ({ page }) => {
+      const { scroll, client } = await page.evaluate(() => {
+        for (const answer of document.querySelectorAll('details')) answer.open = true;
+        return { scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth };
+      });
+      assert.equal(scroll, client);
+    }));
   }
 
   test('no other host is asked for anything, and the page weighs less than 100 KB', () => on('/', {}, async (visit) => {
