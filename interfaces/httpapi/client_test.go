@@ -80,12 +80,17 @@ type answer struct {
 	body   string
 }
 
-// client neither follows redirects nor unpacks anything by itself.
+// client neither follows redirects nor unpacks anything by itself. It takes no answer that is not described.
 var client = &http.Client{
 	Timeout:       30 * time.Second,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 32},
+	Transport:     conforming{plainTransport, described},
 }
+
+// plainClient takes whatever comes.
+var plainClient = &http.Client{Timeout: client.Timeout, CheckRedirect: client.CheckRedirect, Transport: plainTransport}
+
+var plainTransport = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 32}
 
 func (e edge) send(t *testing.T, r request) answer {
 	t.Helper()
@@ -105,7 +110,7 @@ func (e edge) try(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	out.Header, out.Host = r.header, r.host
-	response, err := client.Do(out)
+	response, err := e.client.Do(out)
 	if err != nil {
 		return answer{}, err
 	}

@@ -153,11 +153,12 @@ func instances(t *testing.T, making making, stores ...port.UnitOfWork) *shaken {
 		d := &dozing{UnitOfWork: store}
 		s.works = append(s.works, d)
 		work, provider := making(d, s.provider)
+		// What they answer is judged by the model, and how long it takes must not depend on another judge.
 		s.edges = append(s.edges, openAuditing(t, work, memory.New(time.Now), func(c *httpapi.Config) {
 			c.Till.Executor = idempotent.New(work, httpapi.Documents{}, c.Till.Observer, hurried)
 			c.Till.Gateway, c.Till.Lease = provider, hurried.Lease
 			c.Deadline, c.Lease = hurried.Deadline(), hurried.Lease
-		}))
+		}).undescribed())
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
+	"kakutei/interfaces/reference"
 	"kakutei/interfaces/web"
 )
 
@@ -41,10 +42,29 @@ func (s *Server) getStart(c echo.Context) error {
 
 // getPolicy answers GET /docs/idempotency: the published key policy.
 func (s *Server) getPolicy(c echo.Context) error {
+	example, err := s.reader(c).Commands("confirmPayment")
+	if err != nil {
+		return err
+	}
 	return sendPage(c, web.Policy, "policy.title", web.PolicyContent{
-		MaxLength: idempotency.MaxKeyLength,
+		MaxLength: idempotency.MaxKeyLength, Example: example,
 		Retention: inWords(s.config.Retention), Lease: inWords(s.config.Lease),
 	})
+}
+
+// getDescription answers GET /openapi.json: the interface, as programs read it.
+func getDescription(c echo.Context) error {
+	return send(c, http.StatusOK, typeJSON, reference.Document())
+}
+
+// getReference answers GET /docs: the interface, as people read it.
+func (s *Server) getReference(c echo.Context) error {
+	return sendPage(c, web.Reference, "reference.title", s.reader(c))
+}
+
+// reader is for whom the examples are.
+func (s *Server) reader(c echo.Context) reference.Reader {
+	return reference.Reader{Base: c.Scheme() + "://" + c.Request().Host, Demo: s.config.ExampleToken != ""}
 }
 
 // pathProblem is where a problem document's type leads.
@@ -58,6 +78,7 @@ func getProblem(c echo.Context) error {
 	}
 	return sendPage(c, web.Problem, "problem.code."+string(p.code)+".title", web.ProblemContent{
 		Code: string(p.code), Status: fmt.Sprintf("%d %s", p.status, http.StatusText(p.status)), Retry: string(p.retry),
+		Example: reference.Problem(string(p.code)),
 	})
 }
 

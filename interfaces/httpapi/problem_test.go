@@ -144,7 +144,7 @@ func TestALaterVersionsRefusalKeepsItsStatus(t *testing.T) {
 		`nothing`:        http.StatusServiceUnavailable,
 	} {
 		store := memory.New(time.Now)
-		e := open(t, store)
+		e := open(t, store).undescribed() // by this version
 		r := placing()
 		e.send(t, r).is(t, http.StatusCreated)
 		key := idempotency.Key(r.header.Get("Idempotency-Key"))

@@ -33,7 +33,8 @@ type Config struct {
 	Live *live.Feed
 	// Pages are what else is served at GET and HEAD, by its path. One at "/" takes the place of the start page.
 	Pages map[string]http.Handler
-	// ExampleToken is what the start page's examples use; empty: a placeholder.
+	// ExampleToken is what the start page's examples use, and says that those of the reference may have demo tokens;
+	// empty: a placeholder.
 	ExampleToken string
 
 	// Origins are those of the pages that may call from a browser, as browsers write them (Origin).
@@ -113,6 +114,8 @@ func (s *Server) routes() {
 		"/readyz":                s.getReadyz,
 		"/":                      s.getStart,
 		pathPolicy:               s.getPolicy,
+		"/docs":                  s.getReference,
+		"/openapi.json":          getDescription,
 		pathProblem:              getProblem,
 		web.AssetsPath + ":name": getAsset,
 	}

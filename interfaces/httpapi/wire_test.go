@@ -2,12 +2,14 @@ package httpapi_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +25,30 @@ import (
 type wire struct {
 	net.Conn
 	in *bufio.Reader
+	// out is what was written, to be read as requests: so answers are held against the description here, too.
+	out   *said
+	asked *bufio.Reader
+}
+
+// readable is more than the service reads of a body, in bytes.
+const readable = 128 << 10
+
+// said is text that is read behind its writer, maybe by another goroutine.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Read(p)
 }
 
 func (e edge) dial(t *testing.T) wire {
@@ -36,13 +62,15 @@ func dial(t *testing.T, address string) wire {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-	return wire{c, bufio.NewReader(c)}
+	out := &said{}
+	return wire{c, bufio.NewReader(c), out, bufio.NewReader(out)}
 }
 
 // say writes all of it before anything is read.
 func (w wire) say(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
+		_, _ = w.out.Write([]byte(part[:min(len(part), readable)])) // no more than is read of it, ever
 		_, err := io.WriteString(w, part)
 		require.NoError(t, err)
 	}
@@ -67,7 +95,16 @@ func (w wire) next() (answer, error) {
 	if response.Close { // which net/http has taken from the header
 		response.Header.Set("Connection", "close")
 	}
-	return answer{response.StatusCode, response.Header, string(body)}, err
+	a := answer{response.StatusCode, response.Header, string(body)}
+	if err != nil || a.header.Get("X-Request-Id") == "" { // of what net/http answers by itself nothing is described
+		return a, err
+	}
+	request, err := http.ReadRequest(w.asked)
+	if err != nil { // no request at all, which is what the test wants to see answered
+		return a, nil
+	}
+	sent, _ := io.ReadAll(request.Body) // as far as it goes
+	return a, described.judge(request, sent, a)
 }
 
 func (w wire) endOfWriting(t *testing.T) {

@@ -7,6 +7,8 @@ var (
 	Start   = NewPage(files, "pages/start.html")   // shows StartContent
 	Policy  = NewPage(files, "pages/policy.html")  // shows PolicyContent
 	Problem = NewPage(files, "pages/problem.html") // shows ProblemContent
+	// Reference shows a reference.Reader, which imports this package.
+	Reference = NewPage(files, "pages/reference.html")
 )
 
 // The shop, where a payment can be watched and spoilt, and its second tab, which is a page of its own in a frame.
@@ -41,13 +43,15 @@ type StartContent struct {
 	Token          string
 }
 
-// PolicyContent is what of the policy is configured.
+// PolicyContent is what of the policy is configured, and an example.
 type PolicyContent struct {
 	MaxLength        int // of a key, in characters
 	Retention, Lease string
+	Example          string // command lines
 }
 
 // ProblemContent is a problem whose texts are under "problem.code.<Code>".
 type ProblemContent struct {
 	Code, Status, Retry string
+	Example             string // a problem document of this kind
 }

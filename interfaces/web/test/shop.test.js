@@ -201,7 +201,7 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
     }));
   }
 
-  for (const path of ['/docs/idempotency', '/docs/idempotency?lang=ja', '/problems/payment_declined', '/problems/internal?lang=ja']) {
+  for (const path of ['/docs', '/docs?lang=ja', '/docs/idempotency', '/docs/idempotency?lang=ja', '/problems/payment_declined', '/problems/internal?lang=ja']) {
     test(`axe-core finds nothing wrong with ${path}`, () => on(path, {}, async (visit) => {
       assert.deepEqual(await visit.violations(), []);
       await visit.page.emulateMedia({ colorScheme: 'dark' });
@@ -230,6 +230,13 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
       for (let n = 1; n < heads.length; n++) assert.ok(heads[n].left > heads[n - 1].right, `the heads ${n} and ${n + 1}`);
       await visit.page.locator('.sequence').scrollIntoViewIfNeeded();
       await visit.picture(name.replaceAll(' ', '-'));
+    }));
+    test(`nothing stands out of the reference on ${name}`, () => on('/docs', options, async ({ page }) => {
+      const { scroll, client } = await page.evaluate(() => {
+        for (const answer of document.querySelectorAll('details')) answer.open = true;
+        return { scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth };
+      });
+      assert.equal(scroll, client);
     }));
   }
 
