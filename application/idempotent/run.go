@@ -181,10 +181,8 @@ func (r *run) left(what port.Happening) idempotency.Record {
 	if what == port.Completed || what == port.Duplicate {
 		return r.settled
 	}
-	switch what {
-	case port.Stopped, port.CommitUnknown, port.LeaseLost, port.Unknown:
+	if what == port.Stopped || what == port.CommitUnknown || what == port.LeaseLost || what == port.Unknown {
 		return idempotency.Record{}
-	default:
-		return r.held
 	}
+	return r.held
 }

@@ -51,12 +51,18 @@ var right = map[string]func(t *testing.T, e edge) request{
 	"getStart":       visiting("/"),
 	"getHealth":      visiting("/healthz"),
 	"getReadiness":   visiting("/readyz"),
+	"getMetrics":     visiting("/metrics"),
 	"getDescription": visiting("/openapi.json"),
 	"getReference":   visiting("/docs"),
 	"getPolicy":      visiting("/docs/idempotency"),
 	"getProblem":     visiting("/problems/payment_declined"),
 	"getAsset":       visiting("/assets/style.css"),
 	"getLive":        visiting("/api/live?actor=alice"),
+}
+
+// counting is an edge that has metrics.
+func counting(c *httpapi.Config) {
+	c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
 }
 
 func visiting(path string) func(*testing.T, edge) request {
@@ -253,7 +259,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 					}
 					for name, example := range content.Examples {
 						t.Run(method+" "+path+" "+status+" "+name, func(t *testing.T) {
-							e := onMemory(t, func(c *httpapi.Config) { c.Live = live.NewFeed(time.Now) })
+							e := onMemory(t, func(c *httpapi.Config) { c.Live = live.NewFeed(time.Now) }, counting)
 							a := comeAbout(operation.OperationID, name, status)(t, e, right[operation.OperationID](t, e))
 							require.Equal(t, status, strconv.Itoa(a.status), a.body)
 							want, got := masked(example.Value.Value), maskedText(t, a.body)

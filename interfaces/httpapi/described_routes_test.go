@@ -34,7 +34,7 @@ func TestTheRoutesAreThoseThatAreDescribed(t *testing.T) {
 			}
 		}
 	}
-	everything := Config{Logger: slog.New(slog.DiscardHandler), Live: live.NewFeed(time.Now)}
+	everything := Config{Logger: slog.New(slog.DiscardHandler), Live: live.NewFeed(time.Now), Metrics: http.NotFoundHandler()}
 	parameter := regexp.MustCompile(`:(\w+)`)
 	for _, route := range New(everything).echo.Routes() {
 		if route.Method == echo.RouteNotFound {

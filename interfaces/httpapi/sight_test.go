@@ -73,17 +73,14 @@ func TestAPanicIsToldToo(t *testing.T) {
 }
 
 func TestMetricsAreAnsweredToAnybodyAndOnlyIfThereAreAny(t *testing.T) {
-	metrics := func(c *httpapi.Config) {
-		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
-	}
-	e := onMemory(t, metrics)
+	e := onMemory(t, counting)
 	scrape := get("/metrics?format=text").with("Authorization", "")
 	a := e.send(t, scrape)
 	assert.Equal(t, http.StatusOK, a.status)
 	assert.Equal(t, "up 1\n", a.body)
 	assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	e.send(t, post("/metrics", "")).isProblem(t, http.StatusMethodNotAllowed, "method_not_allowed")
-	onMemory(t).send(t, scrape).isProblem(t, http.StatusNotFound, "not_found")
+	onMemory(t).undescribed().send(t, scrape).isProblem(t, http.StatusNotFound, "not_found")
 }
 
 func TestAProblemNamesItsTraceIfThereIsOneUnlessItIsRecorded(t *testing.T) {
