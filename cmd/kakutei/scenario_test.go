@@ -258,6 +258,8 @@ func TestWhatCannotRunIsOneClearLineAndExitCode1(t *testing.T) {
 	unknown := write("unknown.feature", "Feature: f\n  Scenario: s\n    Given an order of 1,000 yen is placed\n    Then all is well\n")
 	good := write("good.feature", "Feature: f\n  @mine\n  Scenario: s\n    Given an order of 1,000 yen is placed\n")
 	prose := write("prose.feature", "This is no Gherkin.\n")
+	marked := write("marked.feature", "\ufeffFeature: f\n  Scenario: s\n    Given an order of 1,000 yen is placed\n")
+	unsaid := write("unsaid.feature", "機能: f\n  シナリオ: s\n    前提 1,000円の注文がある\n")
 	empty := write("empty.feature", "")
 	other := filepath.Dir(write("none/readme.txt", "nothing"))
 	for name, c := range map[string]struct {
@@ -267,20 +269,22 @@ func TestWhatCannotRunIsOneClearLineAndExitCode1(t *testing.T) {
 		"an unknown step": {
 			[]string{unknown}, `not in the vocabulary \(see kakutei scenario steps\): .*unknown\.feature:4: all is well`,
 		},
-		"an unknown step in a dry run": {[]string{"--dry-run", unknown}, `unknown\.feature:4: all is well`},
-		"a missing file":               {[]string{filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
-		"a missing file beside others": {[]string{good, filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
-		"no Gherkin":                   {[]string{prose}, `prose\.feature.*\(1:1\)`},
-		"an empty file":                {[]string{empty}, `empty\.feature holds no scenario`},
-		"a directory without features": {[]string{other}, `none holds no scenario`},
-		"tags that no scenario has":    {[]string{"--tags", "@nobodys", good}, `no scenario has such tags: @nobodys`},
-		"no base URL":                  {[]string{"--target", "localhost:8080"}, `--target: "localhost:8080" is no base URL`},
-		"no such store":                {[]string{"--store", "paper"}, `--store: `},
-		"no such language":             {[]string{"--lang", "fr"}, `--lang: "fr" is not "en" or "ja"`},
-		"no such format":               {[]string{"--format", "html"}, `--format: "html" is not `},
-		"a token of nobody":            {[]string{"--token", "secret"}, `--token: it is not ACTOR=TOKEN`},
-		"a profile of nothing":         {[]string{"--profile", "draft-07"}, `--profile: needs --target URL`},
-		"no such profile":              {[]string{"--profile", "draft-99", "--target", "http://127.0.0.1:1"}, `--profile: `},
+		"an unknown step in a dry run":  {[]string{"--dry-run", unknown}, `unknown\.feature:4: all is well`},
+		"a missing file":                {[]string{filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
+		"a missing file beside others":  {[]string{good, filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
+		"no Gherkin":                    {[]string{prose}, `prose\.feature.*\(1:1\)`},
+		"a byte order mark":             {[]string{marked}, `marked\.feature.*without one\)`},
+		"Japanese that does not say so": {[]string{unsaid}, `unsaid\.feature.*# language: ja, or take --lang ja\)`},
+		"an empty file":                 {[]string{empty}, `empty\.feature holds no scenario`},
+		"a directory without features":  {[]string{other}, `none holds no scenario`},
+		"tags that no scenario has":     {[]string{"--tags", "@nobodys", good}, `no scenario has such tags: @nobodys`},
+		"no base URL":                   {[]string{"--target", "localhost:8080"}, `--target: "localhost:8080" is no base URL`},
+		"no such store":                 {[]string{"--store", "paper"}, `--store: `},
+		"no such language":              {[]string{"--lang", "fr"}, `--lang: "fr" is not "en" or "ja"`},
+		"no such format":                {[]string{"--format", "html"}, `--format: "html" is not `},
+		"a token of nobody":             {[]string{"--token", "secret"}, `--token: it is not ACTOR=TOKEN`},
+		"a profile of nothing":          {[]string{"--profile", "draft-07"}, `--profile: needs --target URL`},
+		"no such profile":               {[]string{"--profile", "draft-99", "--target", "http://127.0.0.1:1"}, `--profile: `},
 	} {
 		got := alone(t, nil, append([]string{"scenario"}, c.args...)...)
 		assert.Equal(t, 1, got.code, name)
