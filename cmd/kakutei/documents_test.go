@@ -20,6 +20,8 @@ import (
 var (
 	namedTest   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Z]\\w*)`")
 	quotedCheck = regexp.MustCompile(`"([^"]+)"`)
+	// What the browser client's tests are called.
+	calledTest = regexp.MustCompile(`\b(?:test|suite)\('([^']+)'`)
 )
 
 // A document that says which test shows something is believed. So the test is there, also after it was renamed.
@@ -61,7 +63,37 @@ func TestEveryRowOfThePagesOfProofsNamesWhatShowsIt(t *testing.T) {
 	}
 }
 
-// declared are the functions of all test files, and the texts that stand in quotes in any Go file.
+// A control that nothing shows is a promise. Where no test can show one, the page says so with a dash.
+func TestEveryControlOfTheSecurityPageNamesWhatShowsIt(t *testing.T) {
+	_, texts := declared(t)
+	proofs, rows := false, 0
+	for line := range strings.Lines(content(t, "docs/security.md")) {
+		if !strings.HasPrefix(line, "|") {
+			proofs = false
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		proof := cells[len(cells)-1]
+		if proof == "shown by" {
+			proofs = true
+			continue
+		}
+		if !proofs || strings.HasPrefix(line, "| ---") {
+			continue
+		}
+		rows++
+		assert.Len(t, cells, 3, cells[0])
+		quoted := quotedCheck.FindAllStringSubmatch(proof, -1)
+		assert.True(t, len(quoted) > 0 || namedTest.MatchString(proof) || proof == "–", "nothing shows %q", cells[0])
+		for _, check := range quoted {
+			assert.True(t, texts[check[1]], "%q is no check", check[1])
+		}
+	}
+	assert.Greater(t, rows, 35)
+}
+
+// declared are the functions of all test files, and the texts that stand in quotes in any Go file or name a test of the
+// browser client.
 func declared(t *testing.T) (tests, texts map[string]bool) {
 	t.Helper()
 	tests, texts = map[string]bool{}, map[string]bool{}
@@ -81,6 +113,11 @@ func declared(t *testing.T) (tests, texts map[string]bool) {
 			}
 			return true
 		})
+	}
+	for _, file := range checkedIn(t, "*.test.js") {
+		for _, name := range calledTest.FindAllStringSubmatch(content(t, file), -1) {
+			texts[name[1]] = true
+		}
 	}
 	return tests, texts
 }
