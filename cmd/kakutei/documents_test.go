@@ -20,8 +20,6 @@ import (
 var (
 	namedTest   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Z]\\w*)`")
 	quotedCheck = regexp.MustCompile(`"([^"]+)"`)
-	// What the browser client's tests are called.
-	calledTest = regexp.MustCompile(`\b(?:test|suite)\('([^']+)'`)
 )
 
 // A document that says which test shows something is believed. So the test is there, also after it was renamed.
@@ -35,32 +33,6 @@ func TestEveryTestThatADocumentNamesIsThere(t *testing.T) {
 		}
 	}
 	assert.Greater(t, named, 200)
-}
-
-// In the last column of their tables these pages name what shows the row, be it a Go test or a check of a suite.
-func TestEveryRowOfThePagesOfProofsNamesWhatShowsIt(t *testing.T) {
-	_, texts := declared(t)
-	for _, page := range []string{"docs/invariants.md", "docs/failure-modes.md"} {
-		rows := 0
-		for line := range strings.Lines(content(t, page)) {
-			cells := strings.Split(strings.Trim(line, "| \n"), " | ")
-			proof := cells[len(cells)-1]
-			if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || proof == "shown by" {
-				continue
-			}
-			rows++
-			quoted := quotedCheck.FindAllStringSubmatch(proof, -1)
-			assert.True(t, len(quoted) > 0 || namedTest.MatchString(proof) || strings.HasPrefix(proof, "the same"),
-				"%s: nothing shows %q", page, cells[0])
-			for _, check := range quoted {
-				// What is planted for a comparison to find has its name without this.
-				if name := strings.TrimPrefix(check[1], "found: "); name != "…" {
-					assert.True(t, texts[name], "%s quotes %q, which is no check", page, name)
-				}
-			}
-		}
-		assert.Greater(t, rows, 50, page)
-	}
 }
 
 // A control that nothing shows is a promise. Where no test can show one, the page says so with a dash.
@@ -92,8 +64,33 @@ func TestEveryControlOfTheSecurityPageNamesWhatShowsIt(t *testing.T) {
 	assert.Greater(t, rows, 35)
 }
 
-// declared are the functions of all test files, and the texts that stand in quotes in any Go file or name a test of the
-// browser client.
+// In the last column of their tables these pages name what shows the row, be it a Go test or a check of a suite.
+func TestEveryRowOfThePagesOfProofsNamesWhatShowsIt(t *testing.T) {
+	_, texts := declared(t)
+	for _, page := range []string{"docs/invariants.md", "docs/failure-modes.md"} {
+		rows := 0
+		for line := range strings.Lines(content(t, page)) {
+			cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+			proof := cells[len(cells)-1]
+			if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || proof == "shown by" {
+				continue
+			}
+			rows++
+			quoted := quotedCheck.FindAllStringSubmatch(proof, -1)
+			assert.True(t, len(quoted) > 0 || namedTest.MatchString(proof) || strings.HasPrefix(proof, "the same"),
+				"%s: nothing shows %q", page, cells[0])
+			for _, check := range quoted {
+				// What is planted for a comparison to find has its name without this.
+				if name := strings.TrimPrefix(check[1], "found: "); name != "…" {
+					assert.True(t, texts[name], "%s quotes %q, which is no check", page, name)
+				}
+			}
+		}
+		assert.Greater(t, rows, 50, page)
+	}
+}
+
+// declared are the functions of all test files, and the texts that stand in quotes in any Go file or test of a page.
 func declared(t *testing.T) (tests, texts map[string]bool) {
 	t.Helper()
 	tests, texts = map[string]bool{}, map[string]bool{}
@@ -114,13 +111,18 @@ func declared(t *testing.T) (tests, texts map[string]bool) {
 			return true
 		})
 	}
-	for _, file := range checkedIn(t, "*.test.js") {
-		for _, name := range calledTest.FindAllStringSubmatch(content(t, file), -1) {
-			texts[name[1]] = true
+	for _, pattern := range []string{"*.test.js", "*.test.ts"} {
+		for _, file := range checkedIn(t, pattern) {
+			for _, text := range inQuotes.FindAllStringSubmatch(content(t, file), -1) {
+				texts[text[2]] = true
+			}
 		}
 	}
 	return tests, texts
 }
+
+// inQuotes is a text in JavaScript.
+var inQuotes = regexp.MustCompile("(['\"`])(.*?)['\"`], ")
 
 // checkedIn are the files of the checkout that have such names, those that are about to be committed, too.
 func checkedIn(t *testing.T, pattern string) (files []string) {
@@ -129,7 +131,7 @@ func checkedIn(t *testing.T, pattern string) (files []string) {
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
 	require.NoError(t, err, "this test looks at a git checkout")
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
 }
 
 func content(t *testing.T, file string) string {
