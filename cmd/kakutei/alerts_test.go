@@ -214,6 +214,68 @@ func TestTheDashboardShowsMetricsThatExist(t *testing.T) {
 	assert.Greater(t, len(shown), 15, slices.Sorted(maps.Keys(shown)))
 }
 
+// section is a part of the run-book: whom it is for, by its heading, and what it says.
+var section = regexp.MustCompile(`(?m)^### (\w+)\n`)
+
+// runBook is the last chapter of docs/operations/README.md by its sections.
+func runBook(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile(operations + "README.md")
+	require.NoError(t, err)
+	_, chapter, found := strings.Cut(string(page), "\n## Run-book\n")
+	require.True(t, found)
+	sections := map[string]string{}
+	at := section.FindAllStringSubmatchIndex(chapter, -1)
+	for i, heading := range at {
+		end := len(chapter)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		name := chapter[heading[2]:heading[3]]
+		assert.NotContains(t, sections, name, "there are two of it")
+		sections[name] = chapter[heading[1]:end]
+	}
+	return sections
+}
+
+// Whoever is woken finds at once what is meant, and a section is for an alert that there is.
+func TestEachAlertHasItsSectionInTheRunBookAndLeadsThere(t *testing.T) {
+	var alerts rules
+	read(t, "alerts.yml", &alerts)
+	sections, named := runBook(t), map[string]bool{}
+	for _, group := range alerts.Groups {
+		for _, rule := range group.Rules {
+			if rule.Alert == "" {
+				continue
+			}
+			named[rule.Alert] = true
+			// A page has the heading's letters in lower case as its anchor.
+			assert.Equal(t, "docs/operations/README.md#"+strings.ToLower(rule.Alert), rule.Annotations["runbook"], rule.Alert)
+			says := strings.TrimSpace(sections[rule.Alert])
+			assert.Regexp(t, `^\*[^*]`, says, "%s: what it means", rule.Alert)
+			assert.Regexp(t, `\n\n\*\*Look:\*\*\s+\S(?s:.*)\n\n\*\*Do:\*\*\s+\S`, says, "%s: how to look, and then what to do", rule.Alert)
+		}
+	}
+	for name := range sections {
+		assert.True(t, named[name], "the run-book has a section %s, and no alert is called so", name)
+	}
+}
+
+// A link within a page that leads nowhere is found by whoever is in a hurry.
+func TestEveryLinkWithinTheOperationsPageLeadsToAHeading(t *testing.T) {
+	page, err := os.ReadFile(operations + "README.md")
+	require.NoError(t, err)
+	anchors := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(page), -1) {
+		anchors[strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")] = true
+	}
+	links := regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(string(page), -1)
+	for _, link := range links {
+		assert.True(t, anchors[link[1]], "#%s", link[1])
+	}
+	assert.Greater(t, len(links), 20)
+}
+
 // A check over texts is itself checked: it must see a name that is wrong.
 func TestAWrongNameOrLabelInAnExpressionIsSeen(t *testing.T) {
 	var alerts rules

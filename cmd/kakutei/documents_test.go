@@ -35,6 +35,35 @@ func TestEveryTestThatADocumentNamesIsThere(t *testing.T) {
 	assert.Greater(t, named, 200)
 }
 
+// A control that nothing shows is a promise. Where no test can show one, the page says so with a dash.
+func TestEveryControlOfTheSecurityPageNamesWhatShowsIt(t *testing.T) {
+	_, texts := declared(t)
+	proofs, rows := false, 0
+	for line := range strings.Lines(content(t, "docs/security.md")) {
+		if !strings.HasPrefix(line, "|") {
+			proofs = false
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		proof := cells[len(cells)-1]
+		if proof == "shown by" {
+			proofs = true
+			continue
+		}
+		if !proofs || strings.HasPrefix(line, "| ---") {
+			continue
+		}
+		rows++
+		assert.Len(t, cells, 3, cells[0])
+		quoted := quotedCheck.FindAllStringSubmatch(proof, -1)
+		assert.True(t, len(quoted) > 0 || namedTest.MatchString(proof) || proof == "–", "nothing shows %q", cells[0])
+		for _, check := range quoted {
+			assert.True(t, texts[check[1]], "%q is no check", check[1])
+		}
+	}
+	assert.Greater(t, rows, 35)
+}
+
 // In the last column of their tables these pages name what shows the row, be it a Go test or a check of a suite.
 func TestEveryRowOfThePagesOfProofsNamesWhatShowsIt(t *testing.T) {
 	_, texts := declared(t)

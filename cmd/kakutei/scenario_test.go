@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"io"
 	stdlog "log"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -66,16 +64,21 @@ func TestAReportReadsLikeTheScenarios(t *testing.T) {
 	assert.Contains(t, got.stdout, "    もし アリスがダブルクリックする\n")
 }
 
-// quietService is a real service that does nothing by itself, with a provider whose list can be read.
-func quietService(t *testing.T) (base, provider string) {
+// quietService is a real service that does nothing by itself, in demo mode unless a setting says otherwise, with a
+// provider whose list can be read.
+func quietService(t *testing.T, settings ...map[string]string) (base, provider string) {
 	t.Helper()
 	book := httptest.NewServer(gateway.NewHandler(gateway.HandlerConfig{
 		Book: gateway.NewMemoryBook(), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(book.Close)
-	return serving(t, map[string]string{
+	env := map[string]string{
 		"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_GATEWAY": book.URL, "KAKUTEI_RECOVERY_INTERVAL": "0",
-	}).base, book.URL
+	}
+	for _, more := range settings {
+		maps.Copy(env, more)
+	}
+	return serving(t, env).base, book.URL
 }
 
 func TestOnABlackBoxWhatNeedsTheInsideIsNotApplicableAndCounted(t *testing.T) {
@@ -255,6 +258,8 @@ func TestWhatCannotRunIsOneClearLineAndExitCode1(t *testing.T) {
 	unknown := write("unknown.feature", "Feature: f\n  Scenario: s\n    Given an order of 1,000 yen is placed\n    Then all is well\n")
 	good := write("good.feature", "Feature: f\n  @mine\n  Scenario: s\n    Given an order of 1,000 yen is placed\n")
 	prose := write("prose.feature", "This is no Gherkin.\n")
+	marked := write("marked.feature", "\ufeffFeature: f\n  Scenario: s\n    Given an order of 1,000 yen is placed\n")
+	unsaid := write("unsaid.feature", "機能: f\n  シナリオ: s\n    前提 1,000円の注文がある\n")
 	empty := write("empty.feature", "")
 	other := filepath.Dir(write("none/readme.txt", "nothing"))
 	for name, c := range map[string]struct {
@@ -264,20 +269,22 @@ func TestWhatCannotRunIsOneClearLineAndExitCode1(t *testing.T) {
 		"an unknown step": {
 			[]string{unknown}, `not in the vocabulary \(see kakutei scenario steps\): .*unknown\.feature:4: all is well`,
 		},
-		"an unknown step in a dry run": {[]string{"--dry-run", unknown}, `unknown\.feature:4: all is well`},
-		"a missing file":               {[]string{filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
-		"a missing file beside others": {[]string{good, filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
-		"no Gherkin":                   {[]string{prose}, `prose\.feature.*\(1:1\)`},
-		"an empty file":                {[]string{empty}, `empty\.feature holds no scenario`},
-		"a directory without features": {[]string{other}, `none holds no scenario`},
-		"tags that no scenario has":    {[]string{"--tags", "@nobodys", good}, `no scenario has such tags: @nobodys`},
-		"no base URL":                  {[]string{"--target", "localhost:8080"}, `--target: "localhost:8080" is no base URL`},
-		"no such store":                {[]string{"--store", "paper"}, `--store: `},
-		"no such language":             {[]string{"--lang", "fr"}, `--lang: "fr" is not "en" or "ja"`},
-		"no such format":               {[]string{"--format", "html"}, `--format: "html" is not `},
-		"a token of nobody":            {[]string{"--token", "secret"}, `--token: it is not ACTOR=TOKEN`},
-		"a profile of nothing":         {[]string{"--profile", "draft-07"}, `--profile: needs --target URL`},
-		"no such profile":              {[]string{"--profile", "draft-99", "--target", "http://127.0.0.1:1"}, `--profile: `},
+		"an unknown step in a dry run":  {[]string{"--dry-run", unknown}, `unknown\.feature:4: all is well`},
+		"a missing file":                {[]string{filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
+		"a missing file beside others":  {[]string{good, filepath.Join(dir, "missing.feature")}, `missing\.feature" is not available`},
+		"no Gherkin":                    {[]string{prose}, `prose\.feature.*\(1:1\)`},
+		"a byte order mark":             {[]string{marked}, `marked\.feature.*without one\)`},
+		"Japanese that does not say so": {[]string{unsaid}, `unsaid\.feature.*# language: ja, or take --lang ja\)`},
+		"an empty file":                 {[]string{empty}, `empty\.feature holds no scenario`},
+		"a directory without features":  {[]string{other}, `none holds no scenario`},
+		"tags that no scenario has":     {[]string{"--tags", "@nobodys", good}, `no scenario has such tags: @nobodys`},
+		"no base URL":                   {[]string{"--target", "localhost:8080"}, `--target: "localhost:8080" is no base URL`},
+		"no such store":                 {[]string{"--store", "paper"}, `--store: `},
+		"no such language":              {[]string{"--lang", "fr"}, `--lang: "fr" is not "en" or "ja"`},
+		"no such format":                {[]string{"--format", "html"}, `--format: "html" is not `},
+		"a token of nobody":             {[]string{"--token", "secret"}, `--token: it is not ACTOR=TOKEN`},
+		"a profile of nothing":          {[]string{"--profile", "draft-07"}, `--profile: needs --target URL`},
+		"no such profile":               {[]string{"--profile", "draft-99", "--target", "http://127.0.0.1:1"}, `--profile: `},
 	} {
 		got := alone(t, nil, append([]string{"scenario"}, c.args...)...)
 		assert.Equal(t, 1, got.code, name)
@@ -316,43 +323,61 @@ func TestADocumentIsAloneOnStdoutAndTheCountBesideIt(t *testing.T) {
 	assert.Contains(t, got.stderr, "5 scenarios ran: 5 passed, 0 failed;")
 }
 
-// believing is a proxy that believes HS256 tokens under a secret, as a service in jwt mode does, and no others.
-func believing(t *testing.T, base, secret string) string {
-	t.Helper()
-	return through(t, base, func(r *http.Request) {
-		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		actor, company := believed(token, secret)
-		r.Header.Set("Authorization", "Bearer demo-"+actor+"@"+company)
-		if actor == "operator" {
-			r.Header.Set("Authorization", "Bearer demo-operator")
-		}
-	}, nil)
+// What the service believes (KAKUTEI_AUTH=jwt) is what the runner mints: the same settings go to both.
+func TestEveryScenarioThatABlackBoxCanRunPassesInJWTModeToo(t *testing.T) {
+	t.Parallel()
+	named := jwtWith("KAKUTEI_JWT_SECRET", jwtKey, "KAKUTEI_JWT_AUDIENCE", "kakutei", "KAKUTEI_JWT_ISSUER", "https://login.example")
+	base, provider := quietService(t, named)
+	got := alone(t, named, "scenario", "--target", base, "--gateway", provider, "--format", "progress", "--tags", "~@slow")
+	assert.Equal(t, 0, got.code, got.stdout)
+	ran := regexp.MustCompile(`\n(\d+) scenarios ran: (\d+) passed, 0 failed;`).FindStringSubmatch(got.stdout)
+	require.NotNil(t, ran, got.stdout)
+	assert.Equal(t, ran[1], ran[2])
+	assert.Len(t, ran[1], 3, "of more than a hundred")
+	assert.NotContains(t, got.stdout, "there is no token")
+
+	unnamed := jwtWith("KAKUTEI_JWT_SECRET", jwtKey)
+	base, provider = quietService(t, unnamed)
+	got = alone(t, unnamed, "scenario", "--target", base, "--gateway", provider, "--format", "progress", "--tags", "@normal,@operators && ~@slow")
+	assert.Equal(t, 0, got.code, got.stdout)
 }
 
-func TestTokensAreMintedFromTheSecretOrGiven(t *testing.T) {
+func TestATokenThatTheServiceDoesNotBelieveFailsTheRunAndIsNotShown(t *testing.T) {
 	t.Parallel()
-	base, provider := quietService(t)
-	secret := strings.Repeat("k", 32)
-	at := believing(t, base, secret)
-	args := []string{
-		"scenario", "--target", at, "--gateway", provider, "--lang", "en", "--format", "progress",
-		"--tags", "@duplicate,@reuse && @journal,@operators && ~@slow",
+	base, provider := quietService(t, jwtWith("KAKUTEI_JWT_SECRET", jwtKey, "KAKUTEI_JWT_AUDIENCE", "kakutei"))
+	for name, env := range map[string]map[string]string{
+		"another secret": {"KAKUTEI_JWT_SECRET": strings.Repeat("x", 32), "KAKUTEI_JWT_AUDIENCE": "kakutei"},
+		"no audience":    {"KAKUTEI_JWT_SECRET": jwtKey},
+		"demo tokens":    nil,
+	} {
+		got := alone(t, env, "scenario", "--target", base, "--gateway", provider, "--lang", "en", "--tags", "@normal")
+		assert.Equal(t, 1, got.code, name)
+		assert.Contains(t, got.stdout, "401 Unauthorized", name)
+		assert.NotContains(t, got.stdout+got.stderr, "eyJ", name)
 	}
-	minted := alone(t, map[string]string{"KAKUTEI_JWT_SECRET": secret}, args...)
-	require.Equal(t, 0, minted.code, minted.stdout)
-	wrong := alone(t, map[string]string{"KAKUTEI_JWT_SECRET": strings.Repeat("x", 32)}, args...)
-	assert.Equal(t, 1, wrong.code)
-	assert.Contains(t, wrong.stdout, "401 Unauthorized")
-	assert.NotContains(t, wrong.stdout, "eyJ", "no token is shown")
-
-	short := alone(t, map[string]string{"KAKUTEI_JWT_SECRET": "too short"}, args...)
+	short := alone(t, map[string]string{"KAKUTEI_JWT_SECRET": "too short"}, "scenario", "--target", base)
 	assert.Equal(t, called{code: 1, stderr: "kakutei: KAKUTEI_JWT_SECRET: a secret has 32 bytes at least, this one has 9\n"}, short)
+}
 
-	given := alone(t, nil, "scenario", "--target", base, "--gateway", provider, "--lang", "en", "--format", "progress",
-		"--token", "Alice=demo-anne@company-7", "--tags", "@duplicate")
-	require.Equal(t, 0, given.code, given.stdout)
-	assert.Contains(t, given.stdout, "there is no token for operator")
-	assert.Contains(t, given.stdout, "there is no token for bookkeeper")
+func TestWhoseTokensAreGivenActsAndTheOthersAreNotThere(t *testing.T) {
+	t.Parallel()
+	keys := jwtWith("KAKUTEI_JWT_SECRET", jwtKey)
+	minted := alone(t, keys, "token", "--actor", "anne", "--companies", "company-7")
+	require.Equal(t, 0, minted.code, minted.stderr)
+	for name, c := range map[string]struct {
+		settings map[string]string
+		token    string
+	}{
+		"a demo token":             {nil, "demo-anne@company-7"},
+		"a JWT of `kakutei token`": {keys, strings.TrimSpace(minted.stdout)},
+	} {
+		base, provider := quietService(t, c.settings)
+		got := alone(t, nil, "scenario", "--target", base, "--gateway", provider, "--lang", "en", "--format", "progress",
+			"--token", "Alice="+c.token, "--tags", "@duplicate")
+		require.Equal(t, 0, got.code, "%s: %s", name, got.stdout)
+		assert.Contains(t, got.stdout, "there is no token for operator", name)
+		assert.Contains(t, got.stdout, "there is no token for bookkeeper", name)
+	}
 }
 
 func TestTheServiceKeepsToTheDraft(t *testing.T) {
@@ -371,30 +396,4 @@ func TestTheServiceKeepsToTheDraft(t *testing.T) {
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.stdout, "\n21 checks: 18 passed, 2 failed, 1 extensions missing, 0 not applicable.\n")
 	assert.Equal(t, "kakutei: 2 checks failed\n", got.stderr)
-}
-
-// believed is who an HS256 token says that he is, nobody if its signature is another.
-func believed(token, secret string) (actor, company string) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return "", ""
-	}
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(parts[0] + "." + parts[1]))
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || base64.RawURLEncoding.EncodeToString(mac.Sum(nil)) != parts[2] {
-		return "", ""
-	}
-	var claims struct {
-		Subject   string   `json:"sub"`
-		Companies []string `json:"companies"`
-		Scope     string   `json:"scope"`
-	}
-	if json.Unmarshal(payload, &claims) != nil {
-		return "", ""
-	}
-	if claims.Scope == "operator" {
-		return "operator", ""
-	}
-	return claims.Subject, claims.Companies[0]
 }

@@ -30,6 +30,9 @@ var errTooLong = errors.New("client: the answer is longer than 1 MiB")
 // readAnswer reads an answer whole. Errors: the connection's, errTooLong. Status and header are there in any case.
 func readAnswer(r *http.Response) (Answer, error) {
 	a := Answer{Status: r.StatusCode, Header: r.Header}
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		return a, nil // what follows is the bare connection, which no context ends and no answer is on
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer+1))
 	if len(body) > maxAnswer {
 		body, err = body[:maxAnswer], errTooLong

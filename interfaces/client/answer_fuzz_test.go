@@ -41,7 +41,7 @@ func FuzzAnswers(f *testing.F) {
 		c := newClient(t, "http://localhost", client.WithTries(1),
 			client.WithHTTPClient(&http.Client{Transport: answering{status, body}}))
 		_, placed := c.PlaceOrder(t.Context(), "k", tea)
-		_, confirmed := c.ConfirmPayment(t.Context(), "k", "o", payment)
+		_, confirmed := c.ConfirmPayment(t.Context(), "k", "o-1", payment)
 		_, posted := c.PostJournalEntry(t.Context(), invoice)
 		outcome, asked := c.Outcome(t.Context(), client.OpConfirmPayment, "k")
 		_, _ = outcome.Receipt()

@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestABaseURLIsAServicesAddress(t *testing.T) {
 func TestAPathOfTheBaseURLIsKept(t *testing.T) {
 	inBubble(func(t *testing.T) {
 		for _, prefix := range []string{"", "/", "/shop", "/shop/"} {
-			server := scripted(t, reply{Receipt: true})
+			server := scripted(t, reply{Status: http.StatusOK, Body: strings.Replace(receipt, "o-1", "o/1", 1)})
 			p := newPipes()
 			serve(t, &http.Server{Handler: server}, p)
 			transport := &http.Transport{DialContext: p.dial}

@@ -107,7 +107,7 @@ func (c *Client) ConfirmPayment(
 ) (Receipt, error) {
 	var paid Receipt
 	answer, err := c.operate(ctx, OpConfirmPayment, intent, pathOfOrder(orderID)+"/confirm-payment",
-		payment, []string{payment.Currency, payment.Method}, paid.readFrom)
+		payment, []string{payment.Currency, payment.Method}, about(orderID, &paid.OrderID, paid.readFrom))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -122,7 +122,7 @@ func (c *Client) CancelOrder(ctx context.Context, intent Intent, orderID, reason
 	}{reason}
 	var cancelled Order
 	answer, err := c.operate(ctx, OpCancelOrder, intent, pathOfOrder(orderID)+"/cancel",
-		body, []string{reason}, cancelled.readFrom)
+		body, []string{reason}, about(orderID, &cancelled.OrderID, cancelled.readFrom))
 	if err != nil {
 		return Order{}, err
 	}
@@ -134,7 +134,8 @@ func (c *Client) CancelOrder(ctx context.Context, intent Intent, orderID, reason
 func (c *Client) Order(ctx context.Context, orderID string) (Order, error) {
 	var order Order
 	answer, err := c.do(ctx, call{
-		operation: ReadOrder, method: http.MethodGet, path: pathOfOrder(orderID), read: order.readFrom,
+		operation: ReadOrder, method: http.MethodGet, path: pathOfOrder(orderID),
+		read: about(orderID, &order.OrderID, order.readFrom),
 	})
 	if err != nil {
 		return Order{}, err
@@ -172,6 +173,20 @@ func (r *Receipt) readFrom(a Answer) error {
 	return decoded(a.Body, r, func() bool {
 		return r.OrderID != "" && r.Status == StatusPaid && r.PaymentID != "" && !r.PaidAt.IsZero()
 	})
+}
+
+// about takes only what is told of the order that was asked for: another one's receipt (a cache has mixed up two pages,
+// say) is no answer of the service's.
+func about(orderID string, told *string, read func(Answer) error) func(Answer) error {
+	return func(a Answer) error {
+		if err := read(a); err != nil {
+			return err
+		}
+		if *told != orderID {
+			return errIncomplete
+		}
+		return nil
+	}
 }
 
 var (

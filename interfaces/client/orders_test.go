@@ -3,6 +3,7 @@ package client_test
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,6 +210,30 @@ func TestACallThatGivesUpDoesNotStopAnotherUnderTheSameKey(t *testing.T) {
 		var unknown *client.UnknownOutcome
 		require.ErrorAs(t, <-first, &unknown)
 		require.ErrorIs(t, unknown, client.ErrTries)
+		assert.Equal(t, 1, s.provider.Charges())
+	})(t)
+}
+
+// A queue that delivers twice, a worker that was started beside another: all of them mean one payment.
+func TestManyAtOnceWithOneIntentPayOnceAndHaveTheSameAnswer(t *testing.T) {
+	inBubble(func(t *testing.T) {
+		s := openShop()
+		c, w := onWire(t, s)
+		id := place(t, c).OrderID
+		w.losing(5)
+		bodies := make([][]byte, 64)
+		var all sync.WaitGroup
+		for i := range bodies {
+			all.Go(func() {
+				paid, err := c.ConfirmPayment(t.Context(), "k", id, payment)
+				assert.NoError(t, err)
+				bodies[i] = paid.Answer.Body
+			})
+		}
+		all.Wait()
+		for _, body := range bodies {
+			require.Equal(t, bodies[0], body)
+		}
 		assert.Equal(t, 1, s.provider.Charges())
 	})(t)
 }

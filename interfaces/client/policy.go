@@ -54,7 +54,7 @@ type pace struct {
 }
 
 // uniform is full jitter: clients that failed at the same moment must not come again at the same moment.
-func uniform(limit time.Duration) time.Duration { return rand.N(limit + 1) } //nolint:gosec // jitter is no secret //nolint:gosec // jitter is no secret
+func uniform(limit time.Duration) time.Duration { return rand.N(limit + 1) } //nolint:gosec // jitter is no secret
 
 // after is the wait after the n-th try. What the service has asked for is waited whole, and the jitter comes on top of
 // it: else all whom it has told "1" would be back together after one second.
@@ -70,7 +70,7 @@ func (p pace) after(n int, answered http.Header, now time.Time) time.Duration {
 // cannot be read asks for none. A date is compared with the answer's own Date, so that a clock that is wrong here does
 // not matter.
 func retryAfter(h http.Header, now time.Time, longest time.Duration) time.Duration {
-	text := strings.Trim(h.Get("Retry-After"), " \t")
+	text := strings.Trim(strings.Join(h.Values("Retry-After"), ", "), " \t") // as browsers tell it: two are none
 	if text == "" {
 		return 0
 	}

@@ -111,6 +111,8 @@ func TestThePublishedWaits(t *testing.T) {
 		assert.Equal(t, time.Duration(w.Seconds)*time.Second, client.RetryAfter(h, now, 30*time.Second), "%v", h)
 	}
 	assert.Zero(t, client.RetryAfter(nil, now, time.Second))
+	twice := http.Header{"Retry-After": {"3", "4"}}
+	assert.Zero(t, client.RetryAfter(twice, now, time.Minute), "a browser tells it as the published \"3, 4\"")
 	wrong := now.Add(-24 * time.Hour)
 	h := http.Header{"Date": {now.Format(http.TimeFormat)}, "Retry-After": {now.Add(5 * time.Second).Format(http.TimeFormat)}}
 	assert.Equal(t, 5*time.Second, client.RetryAfter(h, wrong, time.Minute), "a clock that is wrong here does not matter")

@@ -147,6 +147,25 @@ func TestAnAnswerThatDoesNotEndIsCutOffAndNotTaken(t *testing.T) {
 	unknownBecause(t, confirm(t.Context(), listening(t, endless(http.StatusBadGateway), client.WithTries(2))), client.ErrTries, 2)
 }
 
+// Of such an answer Go's transport hands out the bare connection. A read of it ends when the other side likes.
+func TestAnAnswerThatSwitchesProtocolsEndsInTime(t *testing.T) {
+	hungUp := make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		_, err = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tea\r\n\r\n")
+		assert.NoError(t, err)
+		_, _ = c.Read(make([]byte, 1)) // until the client hangs up
+		close(hungUp)
+	})
+	unknown := unknownBecause(t, confirm(t.Context(), listening(t, handler)), client.ErrNotSettled, 1)
+	assert.Equal(t, http.StatusSwitchingProtocols, unknown.Status)
+	<-hungUp
+}
+
 func TestAnswersComeAsTheyWereSent(t *testing.T) {
 	c := listening(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Empty(t, r.Header.Get("Accept-Encoding"))

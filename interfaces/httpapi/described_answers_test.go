@@ -60,11 +60,6 @@ var right = map[string]func(t *testing.T, e edge) request{
 	"getLive":        visiting("/api/live?actor=alice"),
 }
 
-// counting is an edge that has metrics.
-func counting(c *httpapi.Config) {
-	c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
-}
-
 func visiting(path string) func(*testing.T, edge) request {
 	return func(*testing.T, edge) request { return request{method: http.MethodGet, path: path} }
 }
@@ -259,7 +254,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 					}
 					for name, example := range content.Examples {
 						t.Run(method+" "+path+" "+status+" "+name, func(t *testing.T) {
-							e := onMemory(t, func(c *httpapi.Config) { c.Live = live.NewFeed(time.Now) }, counting)
+							e := onMemory(t, func(c *httpapi.Config) { c.Live = live.NewFeed(time.Now) }, scraped)
 							a := comeAbout(operation.OperationID, name, status)(t, e, right[operation.OperationID](t, e))
 							require.Equal(t, status, strconv.Itoa(a.status), a.body)
 							want, got := masked(example.Value.Value), maskedText(t, a.body)

@@ -72,8 +72,13 @@ func TestAPanicIsToldToo(t *testing.T) {
 	assert.EqualValues(t, "internal", w.told[0].Code)
 }
 
+// scraped has metrics answered.
+func scraped(c *httpapi.Config) {
+	c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
+}
+
 func TestMetricsAreAnsweredToAnybodyAndOnlyIfThereAreAny(t *testing.T) {
-	e := onMemory(t, counting)
+	e := onMemory(t, scraped)
 	scrape := get("/metrics?format=text").with("Authorization", "")
 	a := e.send(t, scrape)
 	assert.Equal(t, http.StatusOK, a.status)

@@ -53,6 +53,16 @@ var (
 	edAlgorithms = []string{"EdDSA"}
 )
 
+// ofKeySets tells whether a key of a set can have the algorithm.
+func ofKeySets(algorithm string) bool {
+	for _, on := range curves {
+		if on.algorithm == algorithm {
+			return true
+		}
+	}
+	return slices.Contains(rsaAlgorithms, algorithm) || slices.Contains(edAlgorithms, algorithm)
+}
+
 var (
 	errNoSet   = errors.New("it is no JWK set (RFC 7517)")
 	errNotUsed = errors.New("the key is of no use here")

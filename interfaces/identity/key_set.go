@@ -86,6 +86,9 @@ func (s *KeySet) Run(ctx context.Context) {
 // key implements Keys. A key that is not known has the set read again, and is waited for; who has a known one never
 // waits.
 func (s *KeySet) key(ctx context.Context, kid, algorithm string) (any, error) {
+	if !ofKeySets(algorithm) { // whatever the set will be
+		return nil, badAlgorithm
+	}
 	key, err := s.find(kid, algorithm)
 	if !errors.Is(err, unknownKey) && !errors.Is(err, port.ErrUnavailable) {
 		return key, err

@@ -204,6 +204,12 @@ func TestWithoutAnyKeySetATokenCannotBeJudged(t *testing.T) {
 		}
 		assert.Equal(t, 2, p.timesAsked())
 		assertRefused(t, tokens, "no token at all", "the token is malformed")
+		time.Sleep(10 * time.Second)
+		for _, header := range []string{`{"alg":"none"}`, `{"alg":"HS256","kid":"1"}`} {
+			forged := identitytest.Raw(header, `{"sub":"alice"}`, make([]byte, 32))
+			assertRefused(t, tokens, forged, "the algorithm is not the key's")
+		}
+		assert.Equal(t, 2, p.timesAsked(), "no set could make these good")
 
 		p.publish(nil, one)
 		time.Sleep(10 * time.Second)

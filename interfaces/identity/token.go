@@ -115,8 +115,25 @@ func (t *Tokens) verify(ctx context.Context, token string) (httpapi.Caller, erro
 		return httpapi.Caller{}, unavailable
 	case err != nil:
 		return httpapi.Caller{}, classOf(err)
+	case !onCalendar(claims):
+		return httpapi.Caller{}, badClaim
 	}
 	return callerIn(claims)
+}
+
+// lastYear is the end of the year 9999 in seconds of Unix time, the last that RFC 3339 can write.
+const lastYear = 253402300799
+
+// onCalendar tells whether the token's times are of the years that there are. Further ones are milliseconds by mistake,
+// which would let a token live for ever, or wrap around in the library's integers: then a token that is not valid for ages
+// would be valid now.
+func onCalendar(claims jwt.MapClaims) bool {
+	for _, name := range []string{"exp", "nbf"} {
+		if seconds, isNumber := claims[name].(float64); isNumber && (seconds < 0 || seconds > lastYear) {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *Tokens) keyOf(ctx context.Context, parsed *jwt.Token) (any, error) {

@@ -173,6 +173,10 @@ func TestEachBadTokenIsRefusedForAReasonThatQuotesNothing(t *testing.T) {
 		"exp 0":                   {hs(map[string]any{"exp": 0}), "a claim is missing"},
 		"exp that is a text":      {hs(map[string]any{"exp": fmt.Sprint(now + 60)}), "a claim is not what it must be"},
 		"nbf that is a text":      {hs(map[string]any{"nbf": fmt.Sprint(now - 60)}), "a claim is not what it must be"},
+		"exp in milliseconds":     {hs(map[string]any{"exp": (now + 60) * 1000}), "a claim is not what it must be"},
+		"exp past all integers":   {hs(map[string]any{"exp": 1e300}), "the token is expired"},
+		"nbf past all integers":   {hs(map[string]any{"nbf": 1e300}), "a claim is not what it must be"},
+		"nbf before all integers": {hs(map[string]any{"nbf": -1e300}), "a claim is not what it must be"},
 		"another audience":        {hs(map[string]any{"aud": "billing"}), "the audience is another"},
 		"audiences, none of them": {hs(map[string]any{"aud": []string{"billing", "mail"}}), "the audience is another"},
 		"an audience of any case": {hs(map[string]any{"aud": "Kakutei"}), "the audience is another"},
@@ -217,7 +221,7 @@ func signed(t *testing.T, method jwt.SigningMethod, key any) string {
 
 func TestClocksMayDifferByThirtySeconds(t *testing.T) {
 	now := time.Now().Unix()
-	for _, times := range []map[string]any{{"exp": now - 25}, {"nbf": now + 25}, {"iat": now + 3600}} {
+	for _, times := range []map[string]any{{"exp": now - 25}, {"nbf": now + 25}, {"iat": now + 3600}, {"exp": 253402300799}} {
 		assertAccepted(t, withSecret(t), identitytest.HS256(t, []byte(theSecret), identitytest.Claims("alice", times)))
 	}
 }

@@ -37,7 +37,7 @@ func (c Config) read() (features, error) {
 	all := options
 	documents, err := godog.TestSuite{Options: &all}.RetrieveFeatures()
 	if err != nil {
-		return features{}, err
+		return features{}, c.guessing(err)
 	}
 	found := map[string]bool{}
 	for _, d := range documents {
@@ -76,6 +76,18 @@ func (c Config) read() (features, error) {
 		}
 	}
 	return f, nil
+}
+
+// guessing adds to the parser's error what it does not know: how people come to such a file.
+func (c Config) guessing(err error) error {
+	switch text := err.Error(); {
+	case strings.Contains(text, "(1:1): expected") && strings.Contains(text, "got '\ufeff"):
+		return fmt.Errorf("%w (it begins with a byte order mark: save it as UTF-8 without one)", err)
+	case c.Language != Japanese && strings.Contains(text, "機能:"):
+		return fmt.Errorf("%w (if it is Japanese, its first line is # language: ja, or take --lang ja)", err)
+	default:
+		return err
+	}
 }
 
 // anyBelow tells whether a file was read that the path names, or one in the directory that it names.

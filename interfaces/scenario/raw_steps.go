@@ -58,13 +58,6 @@ func rawSteps() []step {
 			})),
 		plain("somebody without a token confirms the payment", "トークンのない人が支払いを確定する",
 			func(ctx context.Context, w *world) error { return w.request(ctx, nil, w.confirmation()) }),
-		plain("the operator confirms the payment", "運用担当者が支払いを確定する", func(ctx context.Context, w *world) error {
-			operator, err := w.operator()
-			if err != nil {
-				return err
-			}
-			return w.request(ctx, operator, w.confirmation())
-		}),
 		sentence("{who} asks for {path}", "Alice asks for /api/nothing", "{who}が{path}を取得する", "アリスが/api/nothingを取得する",
 			func(ctx context.Context, w *world, b blanks) error { return w.any(ctx, http.MethodGet, b) }),
 		sentence("{who} deletes {path}", "Alice deletes /api/orders/{order}",

@@ -15,10 +15,13 @@ export type Keep = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 export const prefix = 'kakutei:';
 
-/** The intent that is written there. Whatever else is (another version's, a hand's) is none. */
+/** The intent that is written there. Whatever else is (another version's, a hand's) is none; of a request that is none any
+ * more the key is left, and the page's own request goes out under it. */
 export function intentIn(text: string | null | undefined): Intent | undefined {
   const said = documentIn(text ?? '');
-  return isKey(said?.key) ? said : undefined;
+  if (!isKey(said?.key)) return undefined;
+  if (!documentIn(said.body)?.currency) delete said.body;
+  return said;
 }
 
 /** The intents, by order. */

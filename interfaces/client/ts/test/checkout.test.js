@@ -165,6 +165,19 @@ suite('storage', () => {
       assert.equal(requests[0].body, '{"amount":1000,"currency":"JPY","paymentMethod":"pm_a"}');
     });
   }
+
+  for (const body of ['', '{"amount":1000,"curr', 'null', '"x"', 7, null, {}, ['{}'], true]) {
+    test(`a request that reads ${JSON.stringify(body)} is none, and its key is kept`, async () => {
+      const kept = storage();
+      kept.items.set('kakutei:o-1', JSON.stringify({ key: 'k', body, sent: true }));
+      const { pay, requests, states } = page(kept, paid());
+      assert.deepEqual(states, [{ status: 'unknown', key: 'k' }]);
+      await pay();
+      const { method, key, body: sent } = requests[0];
+      assert.deepEqual([method, key], ['POST', 'k']);
+      assert.equal(sent, '{"amount":1000,"currency":"JPY","paymentMethod":"pm_a"}');
+    });
+  }
 });
 
 suite('what the page renders', () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { isKey, newKey } from '../dist/key.js';
 import { NoPostingKey, postingKey, postingKeyText } from '../dist/posting-key.js';
@@ -18,6 +19,12 @@ test('a new key is a key, and another one each time', () => {
   const keys = Array.from({ length: 1000 }, newKey);
   assert.ok(keys.every(isKey));
   assert.equal(new Set(keys).size, 1000);
+});
+
+test('the README’s posting key is what its example makes', async () => {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const [, example, key] = /^await (postingKey\([^)]*\)) \/\/ (\w+)$/m.exec(readme);
+  assert.equal(await new Function('postingKey', `return ${example}`)(postingKey), key);
 });
 
 // C98, C100, C101: the service and the Go client make the same keys of the same inputs.

@@ -219,12 +219,10 @@ Feature: What a client gets back
     And the order is placed
 
   Scenario: The caller is not allowed to
-    Given an order of 1,000 yen is placed
-    When the operator confirms the payment
+    When Alice asks for /api/unresolved
     Then the answer is 403
     And the problem is "forbidden"
     And it advises to fix the request
-    And the order is placed
 
   Scenario: There is no such route
     When Alice asks for /api/nothing
