@@ -282,7 +282,7 @@ func TestWhatDecidesIsReadBehindTheLock(t *testing.T) {
 // C62: hundreds of clients lose their patience with orders that somebody holds. Their requests leave no session behind that
 // would spoil another one's.
 func TestHangUpsOnHeldOrdersSpoilNoSession(t *testing.T) {
-	g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_DB_POOL", "5")
+	g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_DB_POOL", "5", "KAKUTEI_MAX_IN_FLIGHT", "1000")
 	r := serving(t, g.env)
 	held := r.fresh("held", 25)
 	holder := g.outside(`SELECT id FROM orders FOR UPDATE`)

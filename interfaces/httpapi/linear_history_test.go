@@ -340,7 +340,7 @@ func (h *history) deeds() (all []porcupine.Operation) {
 }
 
 // longestToCheck bounds the search; it takes milliseconds.
-const longestToCheck = 10 * time.Second
+const longestToCheck = time.Minute
 
 // check searches an order of all points that the model can follow.
 func (h *history) check() porcupine.CheckResult {
