@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T, atLeast time.Duration) Opened) {
 		{"crowds", crowds, patience},
 		{"doubt", doubt, 0},
 		{"recovering", recovering, 0},
-		{"booking", booking, 0},
+		{"booking", booking, patience},
 		{"comparing", comparing, 0},
 		{"reconciling", reconciling, 0},
 	} {
