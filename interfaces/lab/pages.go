@@ -9,7 +9,7 @@ import (
 
 // Where the pages are.
 const (
-	Path       = "/lab"
+	Path       = web.LabPath
 	PathPlaces = Path + "/places"
 )
 
