@@ -35,27 +35,70 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
 
   const count = (arrows, name) => arrows.filter((says) => says === name).length;
 
-  // Each switch, how often money is taken with it, what becomes of the order, and what is seen in this order.
-  for (const [name, charges, status, ...arrows] of [
-    ['double', 1, 'PAID', 'confirm', 'reserve', 'again', 'busy', 'charged', 'complete', 'answer', 'replay'],
-    ['lose', 1, 'PAID', 'confirm', 'charged', 'complete', 'thrown', 'again', 'replay', 'same'],
-    ['slow', 1, 'PAID', 'confirm', 'reserve', 'charge', 'charged', 'complete', 'answer'],
-    ['decline', 0, 'PLACED', 'confirm', 'charge', 'declined', 'refuse', 'problem'],
-    ['gateway', 1, 'PAID', 'charge', 'silence', 'abandon', 'problem', 'again', 'takeover', 'recharge', 'known', 'complete', 'answer'],
-    ['reload', 1, 'PAID', 'confirm', 'reserve', 'charge', 'gone', 'again'],
-    ['tabs', 1, 'PAID', 'confirm', 'charged', 'complete', 'answer', 'again', 'replay', 'same'],
-    ['reuse', 1, 'PAID', 'confirm', 'charged', 'complete', 'answer', 'other', 'mismatch', 'problem'],
-    ['other', 1, 'PAID', 'confirm', 'charged', 'complete', 'answer', 'confirm', 'problem'],
+  // Each switch, how often money is taken with it, what becomes of the order, and what is seen in this order. Of two clicks
+  // each has an order of its own: which of them is ahead of the other at a time nobody knows.
+  for (const [name, charges, status, ...orders] of [
+    ['double', 1, 'PAID', 'confirm reserve charge charged complete answer', 'confirm again busy problem again replay same'],
+    ['lose', 1, 'PAID', 'confirm charged complete thrown again replay same'],
+    ['slow', 1, 'PAID', 'confirm reserve charge charged complete answer'],
+    ['decline', 0, 'PLACED', 'confirm charge declined refuse problem'],
+    ['gateway', 1, 'PAID', 'charge silence abandon problem again takeover recharge known complete answer'],
+    ['reload', 1, 'PAID', 'confirm reserve charge gone again'],
+    ['tabs', 1, 'PAID', 'confirm charged complete answer again replay same'],
+    ['reuse', 1, 'PAID', 'confirm charged complete answer other mismatch problem'],
+    ['other', 1, 'PAID', 'confirm charged complete answer confirm problem'],
   ]) {
     test(`“${name}” ends with ${charges} charge(s) and the order ${status}`, () => on('/', projector, async (visit) => {
       await visit.ordered(name);
       await visit.pay();
-      contains(await visit.arrows(), ...arrows);
+      const arrows = await visit.arrows();
+      for (const order of orders) contains(arrows, ...order.split(' '));
       assert.equal(await visit.charges(), charges);
       assert.equal(await visit.status(), status);
       await visit.picture(name);
+      // What would have happened without it is shown where the lab runs it.
+      const { page } = visit;
+      assert.match(await page.textContent('#without'), name === 'decline' ? /Without a key, a second try/ : /charge|receipt|paid/);
+      await page.click('#without a');
+      await page.waitForURL('**/lab/*?storm=*');
+      assert.ok(await page.locator('.naive .faults .bad').count() > 0, page.url());
+      assert.equal(await page.locator('.own .faults .bad').count(), 0, page.url());
     }));
   }
+
+  test('who has just come is told what to do, what it is about, and where to see what happens without it', () => on('/', projector, async (visit) => {
+    const { page } = visit;
+    await visit.live();
+    assert.match(await page.textContent('.lead'), /the money is taken once/);
+    assert.equal(await page.locator('#guide li:visible').count(), 3);
+    assert.equal(await page.getAttribute('#guide a', 'href'), '/lab');
+    await visit.picture('start');
+    await visit.place();
+    assert.equal(await page.isVisible('#guide'), false, 'it makes room for the arrows');
+    await visit.pay();
+    await page.click('#anew');
+    assert.equal(await page.isVisible('#guide'), true);
+  }));
+
+  test('what is seen on a telephone comes into view with the payment', () => on('/', telephone, async (visit) => {
+    await visit.ordered();
+    assert.ok((await visit.page.locator('#seen').boundingBox()).y > telephone.viewport.height);
+    await visit.pay();
+    await visit.page.waitForFunction(() => document.querySelector('#taken').getBoundingClientRect().bottom < innerHeight);
+    await visit.picture('telephone-paid');
+  }));
+
+  test('the letters of the diagram are larger where an audience reads them', () => on('/', projector, async (visit) => {
+    await visit.ordered();
+    assert.ok(await visit.page.$eval('.step text', (words) => parseFloat(getComputedStyle(words).fontSize)) >= 22);
+  }));
+
+  test('what comes after the payment is drawn behind what two tabs have done', () => on('/', {}, async (visit) => {
+    await visit.ordered('tabs', 'reuse');
+    await visit.pay();
+    const arrows = await visit.arrows();
+    assert.deepEqual(arrows.slice(arrows.indexOf('other')), ['other', 'mismatch', 'problem']);
+  }));
 
   test('without a switch it is one request, one charge and one answer', () => on('/', {}, async (visit) => {
     await visit.ordered();
@@ -249,6 +292,19 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
     await visit.page.waitForSelector('html[data-live=off]');
     assert.match(await visit.page.textContent('#live'), /not connected/);
     await visit.page.context().close();
+  });
+
+  test('a page that could not look on, since as many as can did, looks on when there is room', async () => {
+    const service = await serving();
+    const others = new AbortController();
+    const look = () => fetch(`${service.url}/api/live?actor=bob`, { signal: others.signal });
+    while ((await look()).ok);
+    const visit = await open.visit('/', {}, service.url);
+    await visit.page.waitForSelector('html[data-live=off]');
+    others.abort();
+    await visit.live();
+    await visit.page.context().close();
+    await service.stop();
   });
 
   test('no other host is asked for anything, and the page weighs less than 100 KB', () => on('/', {}, async (visit) => {

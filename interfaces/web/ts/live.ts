@@ -33,11 +33,18 @@ export function endBefore({ status, replayed }: Answered): string | undefined {
   return { 409: 'in_progress', 422: 'mismatch', 503: 'abandoned' }[status];
 }
 
-/** Looks on for as long as the page lives; the browser connects again by itself. */
+/** Before a stream that was refused is asked for again, in ms. */
+const again = 2000;
+
+/** Looks on for as long as the page lives. A stream that breaks off is connected again by the browser, one that is refused
+ * (as many look as can) only by the page. */
 export function look(actor: string, seen: Seen): void {
   const source = new EventSource(`/api/live?actor=${encodeURIComponent(actor)}`);
   source.onopen = () => seen.connected(true);
-  source.onerror = () => seen.connected(false);
+  source.onerror = () => {
+    seen.connected(false);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => look(actor, seen), again);
+  };
   source.addEventListener('record', ({ data }) => seen.happened(JSON.parse(data)));
   source.addEventListener('book', ({ data }) => {
     const { orderId, lines } = JSON.parse(data);

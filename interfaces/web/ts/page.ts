@@ -45,6 +45,7 @@ export function startShop(): void {
     byId('record').replaceChildren(recordCard(story));
     byId('book').replaceChildren(bookCard(story));
     diagram.show(story.steps);
+    byId('guide').hidden = story.steps.length > 0;
     byId<HTMLButtonElement>('place').hidden = !!order;
     byId<HTMLButtonElement>('place').disabled = busy || !total(story.cart);
     byId<HTMLButtonElement>('anew').hidden = !order;
@@ -174,6 +175,8 @@ export function startShop(): void {
 
   const pay = async (): Promise<void> => {
     story.paying = true;
+    const seen = byId('seen');
+    if (seen.getBoundingClientRect().top > innerHeight * 0.8) seen.scrollIntoView(); // on a telephone it is below
     reloading = story.on.includes('reload');
     if (story.on.includes('lose')) way.loseNext();
     const first = new Promise<Sent>((resolve) => (firstSent = resolve));
@@ -219,6 +222,7 @@ export function startShop(): void {
   let tab: { frame: HTMLIFrameElement; ready: Promise<void> } | undefined;
   let tabIsReady: () => void;
   let tabIsDone: () => void = () => {};
+  let tabIsDrawn: Promise<void> | void;
   const drawTab = (): void => {
     if (!story.on.includes('tabs')) {
       tab = undefined;
@@ -233,7 +237,7 @@ export function startShop(): void {
     if (origin !== location.origin || source !== tab?.frame.contentWindow) return;
     if (data.kind === 'ready') tabIsReady();
     else if (data.kind === 'done') tabIsDone();
-    else if (data.kind === 'answered') void watcher.answered(data.sent, data.answer, false);
+    else if (data.kind === 'answered') tabIsDrawn = watcher.answered(data.sent, data.answer, false);
     else watcher[data.kind](data.sent);
   });
   const payInTab = async (what: ToTab): Promise<void> => {
@@ -241,6 +245,7 @@ export function startShop(): void {
     await tab!.ready;
     tab!.frame.contentWindow!.postMessage(what, location.origin);
     await done;
+    await tabIsDrawn; // what comes after the payment is drawn behind it
   };
 
   addEventListener('beforeunload', () => void (leaving = true)); // what is under way is aborted now
