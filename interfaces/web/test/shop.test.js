@@ -94,6 +94,13 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
   }));
 
   test('what comes after the payment is drawn behind what two tabs have done', () => on('/', {}, async (visit) => {
+    await visit.page.addInitScript(() => { // the live view is behind the answers
+      const { addEventListener } = EventSource.prototype;
+      EventSource.prototype.addEventListener = function (name, told) {
+        addEventListener.call(this, name, (event) => setTimeout(told, 400, event));
+      };
+    });
+    await visit.page.reload();
     await visit.ordered('tabs', 'reuse');
     await visit.pay();
     const arrows = await visit.arrows();
