@@ -82,6 +82,11 @@ func TestADesignsPageMarksTheLinesThatTheSourceMarks(t *testing.T) {
 	}
 }
 
+func TestAPageOfTheLabSaysThatItIsOne(t *testing.T) {
+	assert.Contains(t, shown(t, "/lab"), `<a href="/lab" aria-current="page">`)
+	assert.Contains(t, shown(t, "/lab/places"), `<a href="/lab" aria-current="true">`)
+}
+
 func TestAStormThatThereIsNotIsTheDesignsOwn(t *testing.T) {
 	assert.Contains(t, shown(t, "/lab/apart?storm=none"), `?storm=crash_after_commit" aria-current="true"`)
 }

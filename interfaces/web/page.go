@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 //go:embed pages
@@ -118,6 +119,9 @@ func (v View) Style() string { return v.page.style }
 
 // Script is the name of the page's script, empty if it has none.
 func (v View) Script() string { return v.page.script }
+
+// Within tells whether the page is below the path.
+func (v View) Within(path string) bool { return strings.HasPrefix(v.Path, path) }
 
 // Tour tells whether the pages of demo mode are there.
 func (v View) Tour() bool { return v.page.tour }

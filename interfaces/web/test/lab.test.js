@@ -93,15 +93,22 @@ suite('the lab in Chromium', { concurrency: 3 }, () => {
     }));
   }
 
-  for (const [name, options] of [['a telephone', telephone], ['a projector', projector]]) {
-    test(`nothing stands out of the lab on ${name}`, () => on('/lab', options, async ({ page }) => {
-      for (const path of ['/lab', '/lab/apart', '/lab/places']) {
+  for (const [name, language, options] of [
+    ['a telephone', 'en', telephone], ['a Japanese telephone', 'ja', telephone],
+    ['a projector', 'en', projector], ['a Japanese projector', 'ja', projector],
+  ]) {
+    test(`nothing stands out of the lab on ${name}`, () => on(`/lab?lang=${language}`, options, async ({ page, picture }) => {
+      for (const path of ['/lab', '/lab/apart', '/lab/nofence', '/lab/places']) {
         await page.goto(open.service.url + path);
         await unfold(page);
         const { scroll, client } = await page.evaluate(() => ({
           scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth,
         }));
         assert.equal(scroll, client, path);
+        const cut = await page.$$eval('.timeline span', (words) => words.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
+          .map(({ textContent }) => textContent));
+        assert.deepEqual(cut, [], path);
+        await picture(`${path.slice(1)} on ${name}`.replace(/\W/g, '-'));
       }
     }));
   }
