@@ -38,7 +38,10 @@ export async function shop() {
 async function visit(page, base, path) {
   const requests = [];
   const faults = [];
-  page.on('request', (request) => requests.push(request.url()));
+  page.on('request', (request) => {
+    requests.push(request.url());
+    if (new URL(request.url()).host !== new URL(base).host) faults.push(`asks another host: ${request.url()}`);
+  });
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('console', (message) => /Content Security Policy|Refused to/.test(message.text()) && faults.push(message.text()));
   await page.goto(base + path);
@@ -46,7 +49,7 @@ async function visit(page, base, path) {
     page,
     /** The addresses that the browser has asked for. */
     requests,
-    /** What went wrong in the page: errors, and whatever its policy has forbidden. */
+    /** What went wrong in the page: errors, other hosts that were asked, and whatever its policy has forbidden. */
     faults,
     /** Until the live view is connected: what happens before would not be shown. */
     live: () => page.waitForSelector('html[data-live=on]'),
