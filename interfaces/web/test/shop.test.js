@@ -281,14 +281,33 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
       await visit.page.locator('.sequence').scrollIntoViewIfNeeded();
       await visit.picture(name.replaceAll(' ', '-'));
     }));
-    test(`nothing stands out of the reference on ${name}`, () => on('/docs', options, async ({ page }) => {
-      const { scroll, client } = await page.evaluate(() => {
-        for (const answer of document.querySelectorAll('details')) answer.open = true;
-        return { scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth };
-      });
-      assert.equal(scroll, client);
+    test(`nothing stands out of the reference on ${name}`, () => on(path, options, async ({ page, picture }) => {
+      for (const path of ['/docs', '/docs/idempotency', '/problems/idempotency_in_progress', '/problems/invalid_request']) {
+        await page.goto(open.service.url + path);
+        const { scroll, client } = await page.evaluate(() => {
+          for (const answer of document.querySelectorAll('details')) answer.open = true;
+          return { scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth };
+        });
+        assert.equal(scroll, client, path);
+        await picture(`${path.slice(1)} on ${name}`.replace(/\W/g, '-'));
+      }
     }));
   }
+
+  test('where there is no shop the page tells how to connect', async () => {
+    const service = await serving({ KAKUTEI_AUTH: 'jwt', KAKUTEI_JWT_SECRET: 'only-for-development-0123456789abcdef' });
+    for (const language of ['en', 'ja']) {
+      const visit = await open.visit(`/?lang=${language}`, telephone, service.url);
+      const { page } = visit;
+      assert.equal(await page.locator('script, a[href="/lab"], #pay').count(), 0);
+      assert.deepEqual(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
+      assert.deepEqual(await visit.violations(), []);
+      assert.deepEqual(visit.faults, []);
+      await visit.picture(`without-a-shop-${language}`);
+      await page.context().close();
+    }
+    await service.stop();
+  });
 
   test('a page whose service has gone says that it sees nothing any more', async () => {
     const service = await serving();
