@@ -333,6 +333,41 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
     await service.stop();
   });
 
+  test('a browser may have many tabs of the shop: those that nobody sees hold no connection', async () => {
+    const context = await open.browser.newContext();
+    context.setDefaultTimeout(20_000);
+    const see = (page, hidden) => page.evaluate((hidden) => {
+      Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+    const pages = [];
+    for (let n = 0; n < 8; n++) {
+      for (const page of pages) await see(page, true);
+      const page = await context.newPage();
+      await page.goto(open.service.url);
+      await page.waitForSelector('html[data-live=on]');
+      pages.push(page);
+    }
+    await pages[0].waitForSelector('html[data-live=off]');
+    await see(pages[0], false);
+    await pages[0].waitForSelector('html[data-live=on]');
+    await context.close();
+  });
+
+  test('a page that is left while it pays goes on looking until it has paid', () => on('/', {}, async (visit) => {
+    const { page } = visit;
+    await visit.ordered('slow');
+    await page.click('#pay');
+    await page.waitForSelector('#taken[data-charges="1"]');
+    await page.evaluate(() => {
+      Object.defineProperty(document, 'hidden', { value: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+    await visit.paid();
+    assert.equal(count(await visit.arrows(), 'charged'), 1);
+    await page.waitForSelector('html[data-live=off]');
+  }));
+
   test('no other host is asked for anything, and the page weighs less than 100 KB', () => on('/', {}, async (visit) => {
     await visit.ordered('lose', 'tabs');
     const weight = await visit.page.evaluate(() => performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))

@@ -114,7 +114,7 @@ export function startShop(): void {
     }
   };
 
-  look(actor, {
+  const watch = look(actor, {
     happened(event: Happened) {
       if (!(event.idempotencyKey in story.keys)) return; // another page's
       keep(event, story);
@@ -134,6 +134,10 @@ export function startShop(): void {
       document.documentElement.dataset['live'] = open ? 'on' : 'off';
     },
   });
+
+  // A browser opens six connections to a service, for all of its tabs: those that nobody sees must not hold them.
+  const watchWhileSeen = (): void => watch(busy || !document.hidden);
+  document.addEventListener('visibilitychange', watchWhileSeen);
 
   const post = (url: string, key: string, body: string, who = actor): Request => new Request(url, {
     method: 'POST', body,
@@ -217,6 +221,7 @@ export function startShop(): void {
     delete story.paying;
     say(...ending);
     render();
+    watchWhileSeen();
   };
 
   let tab: { frame: HTMLIFrameElement; ready: Promise<void> } | undefined;
