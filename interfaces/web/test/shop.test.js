@@ -88,6 +88,24 @@ suite('the shop in Chromium', { concurrency: 3 }, () => {
     await visit.picture('telephone-paid');
   }));
 
+  for (const [width, height] of [[1024, 768], [1366, 768], [1920, 1080]]) {
+    test(`money and arrows are seen at the same time on ${width}×${height}`, () => on('/', { viewport: { width, height } }, async (visit) => {
+      await visit.ordered('double', 'gateway');
+      await visit.pay();
+      const [book, rows] = await Promise.all(['.book', '#rows'].map((name) => visit.page.locator(name).boundingBox()));
+      assert.ok(book.y >= 0, `the book begins at ${book.y}`);
+      assert.ok(rows.y > book.y && rows.y + rows.height <= height, `the arrows end at ${rows.y + rows.height}`);
+      assert.equal(await visit.page.evaluate(() => new Set([...document.querySelectorAll('.cards > *')].map((card) => card.offsetTop)).size), 1);
+      const cut = await visit.page.$$eval('.cards dd, .cards .chip', (words) => words.filter((word) => {
+        const { right } = word.getBoundingClientRect();
+        const { right: edge } = word.closest('dl').getBoundingClientRect();
+        return right > edge + 1;
+      }).map(({ textContent }) => textContent));
+      assert.deepEqual(cut, []);
+      await visit.picture(`${width}x${height}`);
+    }));
+  }
+
   test('the letters of the diagram are larger where an audience reads them', () => on('/', projector, async (visit) => {
     await visit.ordered();
     assert.ok(await visit.page.$eval('.step text', (words) => parseFloat(getComputedStyle(words).fontSize)) >= 22);

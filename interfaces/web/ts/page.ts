@@ -179,8 +179,9 @@ export function startShop(): void {
 
   const pay = async (): Promise<void> => {
     story.paying = true;
-    const seen = byId('seen');
-    if (seen.getBoundingClientRect().top > innerHeight * 0.8) seen.scrollIntoView(); // on a telephone it is below
+    const [seen, rows] = [byId('seen'), byId('rows')];
+    const end = rows.getBoundingClientRect().top + parseFloat(getComputedStyle(rows).maxHeight); // when it has grown
+    if (seen.getBoundingClientRect().top < 0 || end > innerHeight) seen.scrollIntoView();
     reloading = story.on.includes('reload');
     if (story.on.includes('lose')) way.loseNext();
     const first = new Promise<Sent>((resolve) => (firstSent = resolve));
