@@ -1,26 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, suite, test } from 'node:test';
-import { shop } from './support/shop.js';
+import { after, before, suite } from 'node:test';
+import { inChromium, projector, shop, telephone, test } from './support/shop.js';
 
-const projector = { viewport: { width: 1920, height: 1080 } };
-const telephone = { viewport: { width: 360, height: 780 } };
-
-suite('the lab in Chromium', { concurrency: 3 }, () => {
+suite('the lab in Chromium', inChromium, () => {
   let open;
   before(async () => {
     open = await shop();
   });
   after(() => open?.stop());
 
-  const on = async (path, options, what) => {
-    const visit = await open.visit(path, options);
-    try {
-      await what(visit);
-      assert.deepEqual(visit.faults, []);
-    } finally {
-      await visit.page.context().close();
-    }
-  };
+  const on = (path, options, what) => open.on(path, options, what);
 
   /** The charges that a design's page shows: the design's, Kakutei's. */
   const charges = (page) => page.$$eval('.charges b', (counts) => counts.map(({ textContent }) => Number(textContent)));
