@@ -37,7 +37,7 @@ func Examples(base, token string) (place, confirm string) {
 func (s *Server) getStart(c echo.Context) error {
 	token := cmp.Or(s.config.ExampleToken, placeholder)
 	place, confirm := Examples(c.Scheme()+"://"+c.Request().Host, token)
-	return sendPage(c, web.Start, "start.title", web.StartContent{Place: place, Confirm: confirm, Token: token})
+	return s.sendPage(c, web.Start, "start.title", web.StartContent{Place: place, Confirm: confirm, Token: token})
 }
 
 // getPolicy answers GET /docs/idempotency: the published key policy.
@@ -46,7 +46,7 @@ func (s *Server) getPolicy(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return sendPage(c, web.Policy, "policy.title", web.PolicyContent{
+	return s.sendPage(c, web.Policy, "policy.title", web.PolicyContent{
 		MaxLength: idempotency.MaxKeyLength, Example: example,
 		Retention: inWords(s.config.Retention), Lease: inWords(s.config.Lease),
 	})
@@ -59,7 +59,7 @@ func getDescription(c echo.Context) error {
 
 // getReference answers GET /docs: the interface, as people read it.
 func (s *Server) getReference(c echo.Context) error {
-	return sendPage(c, web.Reference, "reference.title", s.reader(c))
+	return s.sendPage(c, web.Reference, "reference.title", s.reader(c))
 }
 
 // reader is for whom the examples are.
@@ -71,12 +71,12 @@ func (s *Server) reader(c echo.Context) reference.Reader {
 const pathProblem = "/problems/:code"
 
 // getProblem answers GET /problems/{code}.
-func getProblem(c echo.Context) error {
+func (s *Server) getProblem(c echo.Context) error {
 	p, published := problemsByCode[fault.Code(pathName(c, "code"))]
 	if !published {
 		return errNoRoute.Saying("there is no problem with this code")
 	}
-	return sendPage(c, web.Problem, "problem.code."+string(p.code)+".title", web.ProblemContent{
+	return s.sendPage(c, web.Problem, "problem.code."+string(p.code)+".title", web.ProblemContent{
 		Code: string(p.code), Status: fmt.Sprintf("%d %s", p.status, http.StatusText(p.status)), Retry: string(p.retry),
 		Example: reference.Problem(string(p.code)),
 	})
@@ -108,6 +108,10 @@ func inWords(d time.Duration) string {
 	return text
 }
 
-func sendPage(c echo.Context, page *web.Page, title string, content any) error {
+// sendPage leads to the lab where there is one.
+func (s *Server) sendPage(c echo.Context, page *web.Page, title string, content any) error {
+	if _, isThere := s.config.Pages[web.LabPath]; isThere {
+		page = page.Touring()
+	}
 	return page.Send(c.Response(), c.Request(), title, content)
 }

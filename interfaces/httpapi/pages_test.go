@@ -90,6 +90,20 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	assert.Greater(t, len(seen), 4)
 }
 
+// A reader who has gone from the shop to the key policy finds the way on to the lab.
+func TestEachPageLeadsToTheLabWhereThereIsOne(t *testing.T) {
+	inMemory := func(clock func() time.Time) port.UnitOfWork { return memory.New(clock) }
+	demo := open(t, memory.New(time.Now), func(c *httpapi.Config) {
+		c.Pages = lab.NewPages(lab.New(inMemory), c.Logger).Handlers()
+	}).undescribed() // the lab is no part of the interface
+	for _, path := range []string{"/", "/docs", "/docs/idempotency", "/problems/internal", lab.Path} {
+		assert.Contains(t, page(t, demo, path), `<a href="`+lab.Path+`"`, path)
+		if path != lab.Path {
+			assert.NotContains(t, page(t, onMemory(t), path), `href="`+lab.Path, path)
+		}
+	}
+}
+
 func TestEveryProblemHasItsPageInEachLanguage(t *testing.T) {
 	e := onMemory(t)
 	titles := map[string]bool{}

@@ -116,7 +116,7 @@ func (s *Server) routes() {
 		pathPolicy:               s.getPolicy,
 		"/docs":                  s.getReference,
 		"/openapi.json":          getDescription,
-		pathProblem:              getProblem,
+		pathProblem:              s.getProblem,
 		web.AssetsPath + ":name": getAsset,
 	}
 	for path, handler := range s.config.Pages {

@@ -77,7 +77,7 @@ var Designs = []Design{
 	},
 	{
 		Name: "onlyconstraint", Storm: "double_click",
-		Report: "https://github.com/juspay/superposition/pull/982", Where: "superposition #982",
+		Report: "https://github.com/odoo/odoo/pull/150102", Where: "odoo #150102",
 		open: func(o world.Orders) world.Service { return onlyconstraint.New(o).Confirm },
 	},
 }

@@ -9,7 +9,7 @@ import (
 
 // Where the pages are.
 const (
-	Path       = "/lab"
+	Path       = web.LabPath
 	PathPlaces = Path + "/places"
 )
 
@@ -19,16 +19,20 @@ func (d Design) Path() string { return Path + "/" + d.Name }
 // atOnce is how many readers may have storms run at the same time; a run takes milliseconds.
 const atOnce = 2
 
+// waiting is how many more may wait for their turn. Whoever comes then is told to come again.
+const waiting = 32
+
 // Pages show what the storms come to: nothing is drawn that has not just been run.
 type Pages struct {
 	lab  *Lab
 	log  *slog.Logger
-	slot chan struct{}
+	turn chan struct{} // one for each who runs or waits
+	slot chan struct{} // one for each who runs
 }
 
 // NewPages are the pages of a lab.
 func NewPages(l *Lab, log *slog.Logger) *Pages {
-	return &Pages{lab: l, log: log, slot: make(chan struct{}, atOnce)}
+	return &Pages{lab: l, log: log, turn: make(chan struct{}, atOnce+waiting), slot: make(chan struct{}, atOnce)}
 }
 
 // Handlers are all pages by their paths.
@@ -47,6 +51,14 @@ func (p *Pages) Handlers() map[string]http.Handler {
 // page runs what it shows while it holds one of the places at work.
 func (p *Pages) page(page *web.Page, title string, run func(r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case p.turn <- struct{}{}:
+			defer func() { <-p.turn }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "as many as can run storms; come again in a moment", http.StatusServiceUnavailable)
+			return
+		}
 		select {
 		case p.slot <- struct{}{}:
 		case <-r.Context().Done():

@@ -29,6 +29,22 @@ func shown(t *testing.T, address string) string {
 	return w.Body.String()
 }
 
+// Storms are computed for whoever asks: more than may wait are sent away at once, instead of into a queue without an end.
+func TestWhereAsManyRunStormsAsMayTheNextOneIsSentAway(t *testing.T) {
+	pages := lab.NewPages(lab.New(inMemory), slog.New(slog.DiscardHandler))
+	over := lab.Busy(pages)
+	ask := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		pages.Handlers()[lab.Path].ServeHTTP(w, httptest.NewRequest(http.MethodGet, lab.Path, nil))
+		return w
+	}
+	w := ask()
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Equal(t, "1", w.Header().Get("Retry-After"))
+	over()
+	assert.Equal(t, http.StatusOK, ask().Code)
+}
+
 func TestEachPageIsThereInEachLanguage(t *testing.T) {
 	for _, l := range web.Languages {
 		for path := range handlers {
@@ -80,6 +96,11 @@ func TestADesignsPageMarksTheLinesThatTheSourceMarks(t *testing.T) {
 		}
 		assert.Contains(t, page, `href="`+d.Report+`"`)
 	}
+}
+
+func TestAPageOfTheLabSaysThatItIsOne(t *testing.T) {
+	assert.Contains(t, shown(t, "/lab"), `<a href="/lab" aria-current="page">`)
+	assert.Contains(t, shown(t, "/lab/places"), `<a href="/lab" aria-current="true">`)
 }
 
 func TestAStormThatThereIsNotIsTheDesignsOwn(t *testing.T) {

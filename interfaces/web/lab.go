@@ -1,5 +1,8 @@
 package web
 
+// LabPath is where the lab is.
+const LabPath = "/lab"
+
 // The pages of the lab, which is there in demo mode only: its storms cost whoever serves them something. What they show is
 // in package lab.
 var (

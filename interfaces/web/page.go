@@ -7,8 +7,11 @@ import (
 	"embed"
 	"html/template"
 	"io/fs"
+	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 )
 
 //go:embed pages
@@ -48,6 +51,13 @@ func Tour() Option {
 	return func(p *Page) { p.tour = true }
 }
 
+// Touring is the page where those of demo mode are there, too.
+func (p *Page) Touring() *Page {
+	touring := *p
+	touring.tour = true
+	return &touring
+}
+
 // Framed lets the service's own pages show the page in a frame.
 func Framed() Option {
 	return func(p *Page) { p.framed = true }
@@ -70,6 +80,7 @@ type View struct {
 	Path     string // of the page
 	Title    string // the key of its text
 	Content  any    // whatever the page shows
+	query    url.Values
 	page     *Page
 }
 
@@ -93,6 +104,13 @@ func (v View) With(content any) View {
 // Languages are those to choose from.
 func (View) Languages() []Language { return Languages }
 
+// In is the address of the same page, showing the same, in a language.
+func (v View) In(l Language) string {
+	query := maps.Clone(v.query)
+	query.Set(languageName, string(l))
+	return v.Path + "?" + query.Encode()
+}
+
 // Asset is the address of a file of assets/.
 func (View) Asset(name string) (string, error) { return AssetPath(name) }
 
@@ -101,6 +119,9 @@ func (v View) Style() string { return v.page.style }
 
 // Script is the name of the page's script, empty if it has none.
 func (v View) Script() string { return v.page.script }
+
+// Within tells whether the page is below the path.
+func (v View) Within(path string) bool { return strings.HasPrefix(v.Path, path) }
 
 // Tour tells whether the pages of demo mode are there.
 func (v View) Tour() bool { return v.page.tour }
@@ -117,7 +138,7 @@ func (p *Page) Send(w http.ResponseWriter, r *http.Request, title string, conten
 	language, chosen := languageFor(r)
 	var text bytes.Buffer
 	err := p.template.Execute(&text, View{
-		Language: language, Path: r.URL.Path, Title: title, Content: content, page: p,
+		Language: language, Path: r.URL.Path, Title: title, Content: content, query: r.URL.Query(), page: p,
 	})
 	if err != nil {
 		return err

@@ -51,6 +51,20 @@ func TestAChosenLanguageIsRemembered(t *testing.T) {
 	assert.Empty(t, shown(t, "/docs/idempotency", nil).Result().Cookies(), "nothing was chosen")
 }
 
+func TestALinkToAnotherLanguageShowsTheSame(t *testing.T) {
+	body := shown(t, `/docs/idempotency?storm=lost_answer&lang=en&"><b>=x`, nil).Body.String()
+	assert.Contains(t, body, `href="/docs/idempotency?%22%3E%3Cb%3E=x&amp;lang=ja&amp;storm=lost_answer"`)
+	assert.NotContains(t, body, `"><b>=x`)
+}
+
+func TestWhereThereIsNoShopNothingIsCalledSo(t *testing.T) {
+	assert.NotContains(t, shown(t, "/docs/idempotency", nil).Body.String(), "Checkout")
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/docs/idempotency", nil)
+	require.NoError(t, web.Policy.Touring().Send(w, r, "policy.title", web.PolicyContent{}))
+	assert.Contains(t, w.Body.String(), "Checkout")
+}
+
 // answered is a handler's answer.
 func answered(t *testing.T, h http.Handler, address string) *httptest.ResponseRecorder {
 	t.Helper()

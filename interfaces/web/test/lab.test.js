@@ -1,26 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, suite, test } from 'node:test';
-import { shop } from './support/shop.js';
+import { after, before, suite } from 'node:test';
+import { inChromium, projector, shop, telephone, test } from './support/shop.js';
 
-const projector = { viewport: { width: 1920, height: 1080 } };
-const telephone = { viewport: { width: 360, height: 780 } };
-
-suite('the lab in Chromium', { concurrency: 3 }, () => {
+suite('the lab in Chromium', inChromium, () => {
   let open;
   before(async () => {
     open = await shop();
   });
   after(() => open?.stop());
 
-  const on = async (path, options, what) => {
-    const visit = await open.visit(path, options);
-    try {
-      await what(visit);
-      assert.deepEqual(visit.faults, []);
-    } finally {
-      await visit.page.context().close();
-    }
-  };
+  const on = (path, options, what) => open.on(path, options, what);
 
   /** The charges that a design's page shows: the design's, Kakutei's. */
   const charges = (page) => page.$$eval('.charges b', (counts) => counts.map(({ textContent }) => Number(textContent)));
@@ -93,15 +82,22 @@ suite('the lab in Chromium', { concurrency: 3 }, () => {
     }));
   }
 
-  for (const [name, options] of [['a telephone', telephone], ['a projector', projector]]) {
-    test(`nothing stands out of the lab on ${name}`, () => on('/lab', options, async ({ page }) => {
-      for (const path of ['/lab', '/lab/apart', '/lab/places']) {
+  for (const [name, language, options] of [
+    ['a telephone', 'en', telephone], ['a Japanese telephone', 'ja', telephone],
+    ['a projector', 'en', projector], ['a Japanese projector', 'ja', projector],
+  ]) {
+    test(`nothing stands out of the lab on ${name}`, () => on(`/lab?lang=${language}`, options, async ({ page, picture }) => {
+      for (const path of ['/lab', '/lab/apart', '/lab/nofence', '/lab/places']) {
         await page.goto(open.service.url + path);
         await unfold(page);
         const { scroll, client } = await page.evaluate(() => ({
           scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth,
         }));
         assert.equal(scroll, client, path);
+        const cut = await page.$$eval('.timeline span', (words) => words.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
+          .map(({ textContent }) => textContent));
+        assert.deepEqual(cut, [], path);
+        await picture(`${path.slice(1)} on ${name}`.replace(/\W/g, '-'));
       }
     }));
   }

@@ -1,8 +1,11 @@
 import { html } from './dom.js';
 import { charges, type Kept, type Order, type Story } from './story.js';
 import { money, short, text } from './texts.js';
+import { without } from './without.js';
 
-const chip = (status: string): HTMLElement => html('strong', { class: `chip ${status.toLowerCase()}` }, status);
+/** A status in a frame, which is broken behind an underscore, if anywhere. */
+const chip = (status: string): HTMLElement => html('strong', { class: `chip ${status.toLowerCase()}` },
+  ...status.split('_').flatMap((word, n) => (n ? ['_', html('wbr'), word] : [word])));
 
 const fact = (name: string, value: Node | string, title?: string): Node[] => [
   html('dt', {}, name), html('dd', title ? { title } : {}, value),
@@ -45,7 +48,7 @@ function lease(record: Kept): HTMLElement {
 export const leaseLeft = ({ leaseEnds = 0 }: Kept): number => Math.max(leaseEnds - Date.now(), 0);
 
 /** What the gateway has booked for the order: the money. */
-export function bookCard({ book, order }: Story): Node {
+export function bookCard({ book, order, on, records }: Story): Node {
   const taken = charges(book);
   const currency = order?.currency ?? 'JPY';
   return html('div', {},
@@ -57,5 +60,6 @@ export function bookCard({ book, order }: Story): Node {
       html('code', { title: line.gatewayKey }, `${short(order?.orderId ?? '')}:${line.attempt}`),
       ` ${line.status === 'approved' ? text('shop.book.approved', { money: money(line.amount ?? 0, line.currency) })
         : line.status === 'declined' ? text('shop.book.declined', { why: line.declineCode ?? '' })
-          : text('shop.book.unreadable')}`))));
+          : text('shop.book.unreadable')}`))),
+    ...(records.length ? [without(on)] : []));
 }

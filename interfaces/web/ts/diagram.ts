@@ -2,9 +2,6 @@ import { html, svg } from './dom.js';
 import { lanes, type Lane, type Step } from './story.js';
 import { text } from './texts.js';
 
-// All in CSS pixels at the reader's own size of letters: on a projector they grow with it.
-const size = (): number => parseFloat(getComputedStyle(document.documentElement).fontSize);
-
 /** The sequence diagram: a lane for each who takes part, an arrow for each step, in the order in which it was seen. */
 export class Diagram {
   private readonly head = svg('svg', { class: 'head', 'aria-hidden': true });
@@ -29,10 +26,10 @@ export class Diagram {
 
   private redraw(): void {
     this.drawn = 0;
-    this.bottom = size() * 0.4;
+    this.bottom = this.em() * 0.4;
     this.list.replaceChildren();
     const width = this.width();
-    const em = size();
+    const em = this.em();
     this.head.replaceChildren();
     this.head.setAttribute('width', String(width));
     this.head.setAttribute('height', String(em * 2));
@@ -44,7 +41,7 @@ export class Diagram {
       const x = Math.min(Math.max(this.x(lane), half), width - half);
       this.head.append(svg('text', { x, y: em * 1.35, 'text-anchor': 'middle', class: 'lane', 'font-size': em * fit }, names[n]!));
     }
-    this.body.replaceChildren(svg('title', {}, text('shop.sequence.title')), arrowheads());
+    this.body.replaceChildren(svg('title', {}, text('shop.sequence.title')), arrowheads(em));
     for (const lane of lanes) this.body.append(svg('line', { class: 'life', x1: this.x(lane), x2: this.x(lane), y1: 0, y2: 0 }));
     this.body.setAttribute('width', String(width));
     this.draw();
@@ -58,13 +55,13 @@ export class Diagram {
       this.list.append(html('li', { class: step.tone }, sentence(step)));
       this.drawn++;
     }
-    const height = Math.max(this.bottom + size(), size() * 10);
+    const height = Math.max(this.bottom + this.em(), this.em() * 10);
     this.body.setAttribute('height', String(height));
     for (const life of this.body.querySelectorAll('.life')) life.setAttribute('y2', String(height));
   }
 
   private arrow(step: Step, isNew: boolean): SVGGElement {
-    const em = size();
+    const em = this.em();
     const [from, to] = [this.x(step.from), this.x(step.to)];
     const group = svg('g', {
       class: `step ${step.tone}${step.broken ? ' broken' : ''}${isNew ? ' new' : ''}`,
@@ -117,12 +114,17 @@ export class Diagram {
   }
 
   private measured(words: string): number {
-    context.font = `700 ${size()}px system-ui, sans-serif`;
+    context.font = `700 ${this.em()}px system-ui, sans-serif`;
     return context.measureText(words).width;
   }
 
+  /** The size of the letters, which all else follows, in CSS pixels: on a projector they are larger. */
+  private em(): number {
+    return parseFloat(getComputedStyle(this.rows).fontSize);
+  }
+
   private x(lane: Lane): number {
-    const edge = Math.min(this.width() * 0.11, size() * 6);
+    const edge = Math.min(this.width() * 0.11, this.em() * 6);
     return edge + ((this.width() - 2 * edge) * lanes.indexOf(lane)) / (lanes.length - 1);
   }
 
@@ -139,8 +141,8 @@ const label = ({ says, values, who }: Step): string =>
 const sentence = (step: Step): string =>
   `${text(`shop.lanes.${step.from}`)} ${step.broken ? '⇢ ✕' : '→'} ${text(`shop.lanes.${step.to}`)}: ${label(step)}`;
 
-function arrowheads(): SVGDefsElement {
+function arrowheads(em: number): SVGDefsElement {
   return svg('defs', {}, ...['plain', 'replay', 'bad', 'money'].map((tone) =>
-    svg('marker', { id: `head-${tone}`, class: tone, viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: size() * 0.85, markerHeight: size() * 0.85, markerUnits: 'userSpaceOnUse', orient: 'auto-start-reverse' },
+    svg('marker', { id: `head-${tone}`, class: tone, viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: em * 0.85, markerHeight: em * 0.85, markerUnits: 'userSpaceOnUse', orient: 'auto-start-reverse' },
       svg('path', { d: 'M0 0L10 5L0 10z' }))));
 }

@@ -33,16 +33,34 @@ export function endBefore({ status, replayed }: Answered): string | undefined {
   return { 409: 'in_progress', 422: 'mismatch', 503: 'abandoned' }[status];
 }
 
-/** Looks on for as long as the page lives; the browser connects again by itself. */
-export function look(actor: string, seen: Seen): void {
-  const source = new EventSource(`/api/live?actor=${encodeURIComponent(actor)}`);
-  source.onopen = () => seen.connected(true);
-  source.onerror = () => seen.connected(false);
-  source.addEventListener('record', ({ data }) => seen.happened(JSON.parse(data)));
-  source.addEventListener('book', ({ data }) => {
-    const { orderId, lines } = JSON.parse(data);
-    seen.booked(orderId, lines);
-  });
+/** Before a stream that was refused is asked for again, in ms. */
+const again = 2000;
+
+/** Looks on until it is told that nobody wants to see it, and again when somebody does. A stream that breaks off is
+ * connected again by the browser, one that is refused (as many look as can) only by the page. */
+export function look(actor: string, seen: Seen): (wanted: boolean) => void {
+  let source: EventSource | undefined;
+  const open = (): void => {
+    const own = (source = new EventSource(`/api/live?actor=${encodeURIComponent(actor)}`));
+    own.onopen = () => seen.connected(true);
+    own.onerror = () => {
+      seen.connected(false);
+      if (own.readyState === EventSource.CLOSED) setTimeout(() => own === source && open(), again);
+    };
+    own.addEventListener('record', ({ data }) => seen.happened(JSON.parse(data)));
+    own.addEventListener('book', ({ data }) => {
+      const { orderId, lines } = JSON.parse(data);
+      seen.booked(orderId, lines);
+    });
+  };
+  open();
+  return (wanted) => {
+    if (wanted === !!source) return;
+    if (wanted) return open();
+    source?.close();
+    source = undefined;
+    seen.connected(false);
+  };
 }
 
 /** The record as an event tells it. A lease is counted down here from what was left of it when the event was made. */

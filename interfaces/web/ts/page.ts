@@ -45,6 +45,7 @@ export function startShop(): void {
     byId('record').replaceChildren(recordCard(story));
     byId('book').replaceChildren(bookCard(story));
     diagram.show(story.steps);
+    byId('guide').hidden = story.steps.length > 0;
     byId<HTMLButtonElement>('place').hidden = !!order;
     byId<HTMLButtonElement>('place').disabled = busy || !total(story.cart);
     byId<HTMLButtonElement>('anew').hidden = !order;
@@ -113,7 +114,7 @@ export function startShop(): void {
     }
   };
 
-  look(actor, {
+  const watch = look(actor, {
     happened(event: Happened) {
       if (!(event.idempotencyKey in story.keys)) return; // another page's
       keep(event, story);
@@ -133,6 +134,10 @@ export function startShop(): void {
       document.documentElement.dataset['live'] = open ? 'on' : 'off';
     },
   });
+
+  // A browser opens six connections to a service, for all of its tabs: those that nobody sees must not hold them.
+  const watchWhileSeen = (): void => watch(busy || !document.hidden);
+  document.addEventListener('visibilitychange', watchWhileSeen);
 
   const post = (url: string, key: string, body: string, who = actor): Request => new Request(url, {
     method: 'POST', body,
@@ -174,6 +179,9 @@ export function startShop(): void {
 
   const pay = async (): Promise<void> => {
     story.paying = true;
+    const [seen, rows] = [byId('seen'), byId('rows')];
+    const end = rows.getBoundingClientRect().top + parseFloat(getComputedStyle(rows).maxHeight); // when it has grown
+    if (seen.getBoundingClientRect().top < 0 || end > innerHeight) seen.scrollIntoView();
     reloading = story.on.includes('reload');
     if (story.on.includes('lose')) way.loseNext();
     const first = new Promise<Sent>((resolve) => (firstSent = resolve));
@@ -214,11 +222,13 @@ export function startShop(): void {
     delete story.paying;
     say(...ending);
     render();
+    watchWhileSeen();
   };
 
   let tab: { frame: HTMLIFrameElement; ready: Promise<void> } | undefined;
   let tabIsReady: () => void;
   let tabIsDone: () => void = () => {};
+  let tabIsDrawn: Promise<void> | void;
   const drawTab = (): void => {
     if (!story.on.includes('tabs')) {
       tab = undefined;
@@ -233,7 +243,7 @@ export function startShop(): void {
     if (origin !== location.origin || source !== tab?.frame.contentWindow) return;
     if (data.kind === 'ready') tabIsReady();
     else if (data.kind === 'done') tabIsDone();
-    else if (data.kind === 'answered') void watcher.answered(data.sent, data.answer, false);
+    else if (data.kind === 'answered') tabIsDrawn = watcher.answered(data.sent, data.answer, false);
     else watcher[data.kind](data.sent);
   });
   const payInTab = async (what: ToTab): Promise<void> => {
@@ -241,6 +251,7 @@ export function startShop(): void {
     await tab!.ready;
     tab!.frame.contentWindow!.postMessage(what, location.origin);
     await done;
+    await tabIsDrawn; // what comes after the payment is drawn behind it
   };
 
   addEventListener('beforeunload', () => void (leaving = true)); // what is under way is aborted now

@@ -17,4 +17,4 @@ export const money = (amount: number, currency = 'JPY'): string => {
 };
 
 /** A key or id, short enough for a diagram. */
-export const short = (id: string): string => (id.length > 9 ? `…${id.slice(-6)}` : id);
+export const short = (id: string): string => (id.length > 9 ? `…${id.slice(-4)}` : id);

@@ -1,10 +1,19 @@
+import assert from 'node:assert/strict';
 import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { test as bounded } from 'node:test';
 import { chromium } from 'playwright-core';
 import { serving } from '../../../client/ts/test/support/service.js';
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const pictures = new URL('../../screenshots/', import.meta.url);
+
+export const projector = { viewport: { width: 1920, height: 1080 } };
+export const telephone = { viewport: { width: 360, height: 780 } };
+
+/** A suite has the time that all of its tests take, on a machine that others use, too; each test has its own. */
+export const inChromium = { concurrency: 3, timeout: 900_000 };
+export const test = (name, what) => bounded(name, { timeout: 120_000 }, what);
 
 /** A service, a browser, and visits to the pages. */
 export async function shop() {
@@ -28,6 +37,16 @@ export async function shop() {
       const page = await context.newPage();
       return visit(page, at, path);
     },
+    /** Does something on a page, on which nothing must go wrong that nobody has switched on. */
+    async on(path, options, what) {
+      const visit = await this.visit(path, options);
+      try {
+        await what(visit);
+        assert.deepEqual(visit.faults, []);
+      } finally {
+        await visit.page.context().close();
+      }
+    },
     async stop() {
       await browser.close();
       await service.stop();
@@ -38,7 +57,10 @@ export async function shop() {
 async function visit(page, base, path) {
   const requests = [];
   const faults = [];
-  page.on('request', (request) => requests.push(request.url()));
+  page.on('request', (request) => {
+    requests.push(request.url());
+    if (new URL(request.url()).host !== new URL(base).host) faults.push(`asks another host: ${request.url()}`);
+  });
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('console', (message) => /Content Security Policy|Refused to/.test(message.text()) && faults.push(message.text()));
   await page.goto(base + path);
@@ -46,7 +68,7 @@ async function visit(page, base, path) {
     page,
     /** The addresses that the browser has asked for. */
     requests,
-    /** What went wrong in the page: errors, and whatever its policy has forbidden. */
+    /** What went wrong in the page: errors, other hosts that were asked, and whatever its policy has forbidden. */
     faults,
     /** Until the live view is connected: what happens before would not be shown. */
     live: () => page.waitForSelector('html[data-live=on]'),
