@@ -226,8 +226,8 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 
 // Add implements order.Repository.
 func (r orders) Add(_ context.Context, o *order.Order) error {
-	row, err := orderRowOf(o)
-	if err != nil {
+	row := orderRowOf(o)
+	if err := row.setLines(o.State().Lines); err != nil {
 		return r.fail(err)
 	}
 	return r.later(write{statement: r.sql.often("new order", row.values(), func(db *gorm.DB) *gorm.DB {
@@ -238,10 +238,7 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 // Save implements order.Repository. Of an order that this transaction has locked, only what has changed is sent, and the
 // row is certain to be there.
 func (r orders) Save(_ context.Context, o *order.Order) error {
-	row, err := orderRowOf(o)
-	if err != nil {
-		return r.fail(err)
-	}
+	row := orderRowOf(o)
 	stored := row.Version - 1
 	w := write{
 		miss: errOverwritten, busy: order.ErrPaymentInProgress,
@@ -312,17 +309,9 @@ type storedLine struct {
 	UnitPrice int64  `json:"unitPrice"`
 }
 
-// orderRowOf is the order as its next version is stored.
-func orderRowOf(o *order.Order) (orderRow, error) {
+// orderRowOf is the order as its next version is stored, without its lines, which never change.
+func orderRowOf(o *order.Order) orderRow {
 	s := o.State()
-	lines := make([]storedLine, len(s.Lines))
-	for i, l := range s.Lines {
-		lines[i] = storedLine(l)
-	}
-	text, err := json.Marshal(lines)
-	if err != nil {
-		return orderRow{}, fmt.Errorf("gormstore: %w", err)
-	}
 	return orderRow{
 		ID: string(s.ID), CustomerID: s.Customer, Status: string(s.Status),
 		Amount: s.Total.Units(), Currency: s.Total.Currency().Code(), PlacedAt: instant{s.PlacedAt},
@@ -333,8 +322,20 @@ func orderRowOf(o *order.Order) (orderRow, error) {
 		WrittenOff: s.Attempt.WrittenOff, AttemptProvider: optional(s.Attempt.Provider),
 		PayingKey: optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
 		PaidAt: instant{s.PaidAt}, CancelledAt: instant{s.CancelledAt}, CancelReason: optional(s.CancelReason),
-		Lines: string(text),
-	}, nil
+	}
+}
+
+func (r *orderRow) setLines(lines []order.Line) error {
+	stored := make([]storedLine, len(lines))
+	for i, l := range lines {
+		stored[i] = storedLine(l)
+	}
+	text, err := json.Marshal(stored)
+	if err != nil {
+		return fmt.Errorf("gormstore: %w", err)
+	}
+	r.Lines = string(text)
+	return nil
 }
 
 // order is the aggregate that was stored; without a row it is order.ErrNotFound. A row that no verb has written, with a
