@@ -189,3 +189,34 @@ func TestACommitWhoseWaitForAStandbyWasCutShortIsNotAcknowledged(t *testing.T) {
 		})
 	}
 }
+
+// A posting without an answer is repeated under its own id, and then finds itself: it must not take what it has written
+// before for confirmed.
+func TestAPostingWhoseWaitForAStandbyWasCutShortIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	a := awaitingStandby(t)
+	a.demandStandby()
+	answers := make(chan answered, 1)
+	go func() {
+		answers <- a.service.posted("inv-1")
+	}()
+	var got answered
+	cuts := 0
+	require.Eventually(t, func() bool {
+		cuts += a.number(`SELECT count(*) FROM (` + cancelWaits + `) AS cut`)
+		select {
+		case got = <-answers:
+			return true
+		default:
+			return false
+		}
+	}, soon, time.Millisecond)
+	assert.Greater(t, cuts, 1, "its repeats wait, too")
+	unanswered(t, got)
+	assert.Equal(t, 1, a.number(`SELECT count(*) FROM journal_entries`), "it is seen here")
+
+	a.renounceStandby()
+	again := a.service.posted("inv-1")
+	assert.Equal(t, http.StatusOK, again.status, again.body)
+	a.service.stop()
+}

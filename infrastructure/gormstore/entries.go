@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"kakutei/application/port"
 	"kakutei/domain/journal"
 	"kakutei/domain/money"
 )
@@ -55,28 +54,30 @@ func (r *entryRow) values() []any {
 	}
 }
 
-// errIDTaken says that another document's entry has the id.
-var errIDTaken = port.ErrUnavailable.Because(errors.New("gormstore: the entry's id is another entry's"))
+// errIDTaken says that another document's entry has the id, or that this one's is being booked this very moment.
+var errIDTaken = fmt.Errorf("%w: gormstore: the entry's id is taken", errAgain)
 
 // Post implements journal.Repository. The second statement sees what the first has met, also if that was committed only
-// while the first one waited for it. It locks the row: so the COMMIT waits for a standby also when nothing was inserted.
+// while the first one waited for it. What it sees it locks: so the COMMIT waits for a standby also when nothing was
+// inserted. What was booked now, and so at this transaction's time, needs neither.
 func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.Entry)) error {
 	booked, err := entryRowOf(e)
 	if err != nil {
 		return r.fail(err)
 	}
 	insert := r.sql.often("new entry", booked.values(), func(db *gorm.DB) *gorm.DB {
-		return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&booked) // whichever key meets itself first
+		return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "posting_key"}}, DoNothing: true}).Create(&booked)
 	})
-	if err := r.later(write{statement: insert}); err != nil {
+	err = r.later(write{statement: insert, taken: taken{column: "id", constraint: "journal_entries_pkey", by: errIDTaken}})
+	if err != nil {
 		return err
 	}
-	key := string(e.PostingKey)
-	look := r.sql.often("entry of a key", []any{key}, func(db *gorm.DB) *gorm.DB {
+	mine := []any{booked.PostingKey, booked.ID, booked.PostedAt.value()}
+	look := r.sql.often("entry that was there", mine, func(db *gorm.DB) *gorm.DB {
 		return db.Model(&entryRow{}).Select(entryColumns).Clauses(clause.Locking{Strength: "KEY SHARE"}).
-			Where("posting_key = ?", key).Find(&[]entryRow{})
+			Where("posting_key = ? AND NOT (id = ? AND posted_at = ?)", mine...).Find(&[]entryRow{})
 	})
-	return r.later(write{statement: look, miss: errIDTaken, each: func(answer row) error {
+	return r.later(write{statement: look, none: func() { stands(e) }, each: func(answer row) error {
 		found, err := standing(answer)
 		if err == nil {
 			stands(found)

@@ -42,6 +42,12 @@ func KeptStatement(t *testing.T, text string, named map[string]any, args, again 
 	return s.sql, s.err
 }
 
+// Changes are the columns of a row that differ, their values, and the name of that choice.
+func Changes(columns []string, before, after []any) (name string, changed []string, values []any) {
+	c := changesOf(columns, before, after)
+	return c.name, c.columns, c.values
+}
+
 // IsBroken tells whether an error leaves open what has become of a statement.
 var IsBroken = isBroken
 

@@ -75,13 +75,13 @@ func (r *orderRow) values() []any {
 	}
 }
 
-// changes are the arguments for the changeable columns, and for the row that is changed.
-func (r *orderRow) changes(version int) []any {
+// changeables are the arguments for the changeable columns.
+func (r *orderRow) changeables() []any {
 	return []any{
 		r.Status, r.Version, r.Attempt, nullable(r.AttemptAmount), nullable(r.AttemptCurrency),
 		nullable(r.AttemptMethod), r.AttemptBegunAt.value(), r.WrittenOff, nullable(r.AttemptProvider),
 		nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID), r.PaidAt.value(), r.CancelledAt.value(),
-		nullable(r.CancelReason), r.ID, version,
+		nullable(r.CancelReason),
 	}
 }
 
@@ -90,26 +90,41 @@ var errOverwritten = fmt.Errorf("%w: the order was changed meanwhile", errAgain)
 
 // Find implements order.Repository.
 func (r orders) Find(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
-	return r.read(ctx, "order", id, customer)
+	found, err := r.read(ctx, "order", id, customer)
+	if err != nil {
+		return nil, err
+	}
+	return found.order()
 }
 
 // Lock implements order.Repository.
 func (r orders) Lock(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
-	return r.read(ctx, "locked order", id, customer, clause.Locking{Strength: "UPDATE"})
+	found, err := r.read(ctx, "locked order", id, customer, clause.Locking{Strength: "UPDATE"})
+	if err != nil {
+		return nil, err
+	}
+	return r.held(found)
+}
+
+// held remembers the row of an order that this transaction has locked: nobody else changes it before the transaction's
+// end.
+func (r orders) held(row orderRow) (*order.Order, error) {
+	r.locked = row
+	return row.order()
 }
 
 func (r orders) read(
 	ctx context.Context, name string, id order.ID, customer string, options ...clause.Expression,
-) (*order.Order, error) {
+) (orderRow, error) {
 	q := r.sql.often(name, []any{string(id), customer}, func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(orderColumns).Clauses(options...).
 			Where("id = ? AND customer_id = ?", string(id), customer).Find(&[]orderRow{})
 	})
 	var found orderRow
 	if err := r.ask(ctx, q, func(answer row) error { return answer.Scan(found.columns()...) }); err != nil {
-		return nil, busyOrder(err)
+		return orderRow{}, busyOrder(err)
 	}
-	return found.order()
+	return found, nil
 }
 
 // busyOrder names a wait for the order's row that ran out.
@@ -124,25 +139,17 @@ func busyOrder(err error) error {
 type announced struct {
 	id            order.ID
 	customer, key string
-	fetched       bool
-	row           orderRow
-	locked        bool
+	row           orderRow // without an id if the reservation was not granted, or the order is not open
 }
 
-// lockIfOpenAndMine is lockIfOpen for the request that holds the record, and a plain read for any other.
-const lockIfOpenAndMine = `WITH open AS (
-	SELECT ` + orderColumns + ` FROM orders
-	WHERE id = @id AND customer_id = @customer AND (status = 'PLACED' OR status = 'PAYMENT_PENDING' AND paying_key = @key)
-		AND EXISTS (
-			SELECT FROM idempotency_records
-			WHERE operation = @operation AND actor = @actor AND idempotency_key = @record AND token = CAST(@token AS uuid)
-		)
-	FOR UPDATE
-)
-SELECT true, ` + orderColumns + ` FROM open
-UNION ALL
-SELECT false, ` + orderColumns + ` FROM orders
-WHERE id = @id AND customer_id = @customer AND NOT EXISTS (SELECT FROM open)`
+// lockIfOpenAndMine locks and reads the order for the request that holds the record, if that could change it.
+const lockIfOpenAndMine = `SELECT ` + orderColumns + ` FROM orders
+WHERE id = @id AND customer_id = @customer AND (status = 'PLACED' OR status = 'PAYMENT_PENDING' AND paying_key = @key)
+	AND EXISTS (
+		SELECT FROM idempotency_records
+		WHERE operation = @operation AND actor = @actor AND idempotency_key = @record AND token = CAST(@token AS uuid)
+	)
+FOR UPDATE`
 
 // Announce implements order.Repository. In SQLite an exchange costs nothing.
 func (r orders) Announce(id order.ID, customer, key string) {
@@ -151,17 +158,27 @@ func (r orders) Announce(id order.ID, customer, key string) {
 
 // fetch asks for the announced order; it is sent behind the reservation, and sees it.
 func (a *announced) fetch(b builder, n idempotency.Reservation) question {
-	a.fetched, a.row, a.locked = true, orderRow{}, false
+	a.row = orderRow{}
 	args := append([]any{string(a.id), a.customer, a.key}, scopeValues(n.Scope)...)
-	args = append(args, string(n.Token), string(a.id), a.customer)
+	args = append(args, string(n.Token))
 	q := b.often("announced order", args, func(db *gorm.DB) *gorm.DB {
 		return db.Raw(lockIfOpenAndMine, map[string]any{
 			"id": string(a.id), "customer": a.customer, "key": a.key, "token": string(n.Token),
 			"operation": string(n.Operation), "actor": n.Actor, "record": string(n.Key),
 		})
 	})
-	each := func(answer row) error { return answer.Scan(append([]any{&a.locked}, a.row.columns()...)...) }
+	each := func(answer row) error { return answer.Scan(a.row.columns()...) }
 	return question{statement: q, each: each, busy: order.ErrPaymentInProgress}
+}
+
+// taken is the announced order, once, if it is the one that is asked for and has come along.
+func (a *announced) taken(id order.ID, customer, key string) (orderRow, bool) {
+	if a.row.ID == "" || a.id != id || a.customer != customer || a.key != key {
+		return orderRow{}, false
+	}
+	row := a.row
+	a.row = orderRow{}
+	return row, true
 }
 
 // lockIfOpen reads the order, and locks it if the request under @key could change it (order.State.Open). While it waits
@@ -186,11 +203,8 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 	q := r.sql.often("open order", []any{string(id), customer, key, string(id), customer}, func(db *gorm.DB) *gorm.DB {
 		return db.Raw(lockIfOpen, map[string]any{"id": string(id), "customer": customer, "key": key})
 	})
-	if a := &r.ahead; a.fetched && a.id == id && a.customer == customer && a.key == key {
-		a.fetched = false
-		if o, err := a.row.order(); err != nil || a.locked || !o.State().Open(key) {
-			return o, err
-		}
+	if row, ok := r.ahead.taken(id, customer, key); ok {
+		return r.held(row)
 	}
 	for range tries {
 		var found orderRow
@@ -199,8 +213,11 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 		if err != nil {
 			return nil, busyOrder(err)
 		}
+		if locked {
+			return r.held(found)
+		}
 		o, err := found.order()
-		if err != nil || locked || !o.State().Open(key) {
+		if err != nil || !o.State().Open(key) {
 			return o, err
 		}
 	}
@@ -209,8 +226,8 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 
 // Add implements order.Repository.
 func (r orders) Add(_ context.Context, o *order.Order) error {
-	row, err := orderRowOf(o)
-	if err != nil {
+	row := orderRowOf(o)
+	if err := row.setLines(o.State().Lines); err != nil {
 		return r.fail(err)
 	}
 	return r.later(write{statement: r.sql.often("new order", row.values(), func(db *gorm.DB) *gorm.DB {
@@ -218,20 +235,24 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 	})})
 }
 
-// Save implements order.Repository.
+// Save implements order.Repository. Of an order that this transaction has locked, only what has changed is sent, and the
+// row is certain to be there.
 func (r orders) Save(_ context.Context, o *order.Order) error {
-	row, err := orderRowOf(o)
-	if err != nil {
-		return r.fail(err)
-	}
+	row := orderRowOf(o)
 	stored := row.Version - 1
-	update := r.sql.often("changed order", row.changes(stored), func(db *gorm.DB) *gorm.DB {
-		return db.Model(&orderRow{}).Select(changeable).Where("id = ? AND version = ?", row.ID, stored).Updates(row)
+	w := write{
+		miss: errOverwritten, busy: order.ErrPaymentInProgress,
+		taken: taken{column: "charge_id", constraint: "orders_charge_id", by: order.ErrChargeTaken},
+	}
+	var before []any
+	if r.locked.ID == row.ID && r.locked.Version == stored {
+		before, w.miss = r.locked.changeables(), nil
+	}
+	c := changesOf(changeable, before, row.changeables())
+	w.statement = r.sql.often("changed order "+c.name, append(c.values, row.ID, stored), func(db *gorm.DB) *gorm.DB {
+		return db.Model(&orderRow{}).Select(c.columns).Where("id = ? AND version = ?", row.ID, stored).Updates(row)
 	})
-	return r.later(write{
-		statement: update, miss: errOverwritten, busy: order.ErrPaymentInProgress,
-		taken: taken{column: "charge_id", by: order.ErrChargeTaken},
-	})
+	return r.later(w)
 }
 
 // FindAll implements order.Repository.
@@ -288,17 +309,9 @@ type storedLine struct {
 	UnitPrice int64  `json:"unitPrice"`
 }
 
-// orderRowOf is the order as its next version is stored.
-func orderRowOf(o *order.Order) (orderRow, error) {
+// orderRowOf is the order as its next version is stored, without its lines, which never change.
+func orderRowOf(o *order.Order) orderRow {
 	s := o.State()
-	lines := make([]storedLine, len(s.Lines))
-	for i, l := range s.Lines {
-		lines[i] = storedLine(l)
-	}
-	text, err := json.Marshal(lines)
-	if err != nil {
-		return orderRow{}, fmt.Errorf("gormstore: %w", err)
-	}
 	return orderRow{
 		ID: string(s.ID), CustomerID: s.Customer, Status: string(s.Status),
 		Amount: s.Total.Units(), Currency: s.Total.Currency().Code(), PlacedAt: instant{s.PlacedAt},
@@ -309,8 +322,20 @@ func orderRowOf(o *order.Order) (orderRow, error) {
 		WrittenOff: s.Attempt.WrittenOff, AttemptProvider: optional(s.Attempt.Provider),
 		PayingKey: optional(s.PayingKey), PaymentID: optional(s.PaymentID), ChargeID: optional(s.ChargeID),
 		PaidAt: instant{s.PaidAt}, CancelledAt: instant{s.CancelledAt}, CancelReason: optional(s.CancelReason),
-		Lines: string(text),
-	}, nil
+	}
+}
+
+func (r *orderRow) setLines(lines []order.Line) error {
+	stored := make([]storedLine, len(lines))
+	for i, l := range lines {
+		stored[i] = storedLine(l)
+	}
+	text, err := json.Marshal(stored)
+	if err != nil {
+		return fmt.Errorf("gormstore: %w", err)
+	}
+	r.Lines = string(text)
+	return nil
 }
 
 // order is the aggregate that was stored; without a row it is order.ErrNotFound. A row that no verb has written, with a

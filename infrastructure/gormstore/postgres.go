@@ -180,7 +180,7 @@ func (l *postgresLink) receive(
 		}
 	}
 	for _, w := range writes {
-		if err := readAll(results, w.each); err != nil {
+		if err := readWrite(results, w); err != nil {
 			return meant(err, w.miss, w.busy, w.taken)
 		}
 	}
@@ -223,11 +223,16 @@ func (l *postgresLink) receiveBegin(results pgx.BatchResults) error {
 	return nil
 }
 
-func readAll(results pgx.BatchResults, each func(row) error) error {
-	if each == nil {
-		_, err := results.Exec()
+func readWrite(results pgx.BatchResults, w write) (err error) {
+	if w.each == nil {
+		_, err = results.Exec()
 		return err
 	}
+	_, err = w.told(func(each func(row) error) error { return readAll(results, each) })
+	return err
+}
+
+func readAll(results pgx.BatchResults, each func(row) error) error {
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -315,7 +320,7 @@ func meant(err, miss, busy error, t taken) error {
 		return fmt.Errorf("%w: %w", miss, err)
 	case pg.Code == lockNotAvailable && busy != nil:
 		return fmt.Errorf("%w: %w", busy, err)
-	case pg.Code == uniqueViolation && t.by != nil && strings.Contains(pg.ConstraintName, t.column):
+	case pg.Code == uniqueViolation && t.by != nil && pg.ConstraintName == t.constraint:
 		return fmt.Errorf("%w: %w", t.by, err)
 	default:
 		return err

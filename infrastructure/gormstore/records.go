@@ -73,53 +73,66 @@ func (r *recordRow) replacement() []any {
 
 const ofScope = "operation = @operation AND actor = @actor AND idempotency_key = @key"
 
-// reservePostgres inserts the record or reads what stands, in one statement. It answers no row when another transaction
-// has committed the scope's record, or deleted it, after this statement began: the next one sees that.
-const reservePostgres = `WITH mine AS (
-	INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status, executions,
-		created_at, lease_expires_at, request)
-	SELECT @operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRESS', 1,
-		now(), now() + CAST(@lease AS bigint) * interval '1 microsecond', @request
-	ON CONFLICT DO NOTHING
-	RETURNING ` + recordColumns + `
-)
-SELECT ` + recordColumns + ` FROM mine
-UNION ALL
-SELECT ` + recordColumns + ` FROM idempotency_records WHERE ` + ofScope + ` AND NOT EXISTS (SELECT FROM mine)`
+// reservePostgres inserts the record unless one stands. Then it has waited until whoever wrote that one has committed it,
+// and what is asked next sees it.
+const reservePostgres = `INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status,
+	executions, created_at, lease_expires_at, request)
+VALUES (@operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRESS', 1,
+	now(), now() + CAST(@lease AS bigint) * interval '1 microsecond', @request)
+ON CONFLICT DO NOTHING
+RETURNING created_at, lease_expires_at`
 
-// Reserve implements idempotency.Repository.
+// Reserve implements idempotency.Repository. All is asked in one exchange.
 func (r records) Reserve(
 	ctx context.Context, n idempotency.Reservation, lease time.Duration,
 ) (idempotency.Record, error) {
 	if r.sql.db.Name() == "sqlite" {
 		return r.reserveAlone(ctx, n, lease)
 	}
-	fingerprint := string(idempotency.FingerprintOf(n.Scope, n.Request))
-	args := append([]any{
-		string(n.Operation), n.Actor, string(n.Key), fingerprint, string(n.Token), lease.Microseconds(), []byte(n.Request),
-	}, scopeValues(n.Scope)...)
-	q := r.sql.often("reservation", args, func(db *gorm.DB) *gorm.DB {
+	mine := recordRowOf(n.Opened(time.Time{}, lease))
+	args := append(scopeValues(n.Scope), mine.Fingerprint, mine.Token, lease.Microseconds(), mine.Request)
+	insert := r.sql.often("reservation", args, func(db *gorm.DB) *gorm.DB {
 		return db.Raw(reservePostgres, scoped(n.Scope, map[string]any{
-			"fingerprint": fingerprint, "token": string(n.Token), "lease": lease.Microseconds(), "request": []byte(n.Request),
+			"fingerprint": mine.Fingerprint, "token": mine.Token, "lease": lease.Microseconds(), "request": mine.Request,
 		}))
 	})
+	inserted := false
+	var stands recordRow
+	questions := []question{
+		{statement: insert, each: func(answer row) error {
+			inserted = true
+			return answer.Scan(&mine.CreatedAt, &mine.LeaseExpiresAt)
+		}},
+		{statement: r.standing(n), each: func(answer row) error { return answer.Scan(stands.columns()...) }},
+	}
+	if r.ahead.id != "" {
+		questions = append(questions, r.ahead.fetch(r.sql, n))
+	}
 	for range tries {
-		var stands recordRow
-		questions := []question{{statement: q, each: func(answer row) error { return answer.Scan(stands.columns()...) }}}
-		if r.ahead.id != "" {
-			questions = append(questions, r.ahead.fetch(r.sql, n))
-		}
 		err := r.askAll(ctx, questions...)
 		switch {
 		case errors.Is(err, errBusy):
 			return idempotency.Record{}, idempotency.ErrInProgress.Because(err)
 		case err != nil:
 			return idempotency.Record{}, err
+		case inserted:
+			return mine.record(), nil
 		case stands.Operation != "":
 			return stands.record(), r.answered(stands)
 		}
 	}
 	return idempotency.Record{}, idempotency.ErrInProgress.Because(errors.New("the record comes and goes"))
+}
+
+// standing asks for the record that stands in a reservation's way: any but what this transaction has inserted. With the
+// reservation's own token it is that of an earlier run.
+func (r records) standing(n idempotency.Reservation) statement {
+	return r.sql.often("standing record", append(scopeValues(n.Scope), string(n.Token)), func(db *gorm.DB) *gorm.DB {
+		return db.Model(&recordRow{}).Select(recordColumns).
+			Where(ofScope+" AND NOT (token = @token AND created_at = now())", scoped(n.Scope, map[string]any{
+				"token": string(n.Token),
+			})).Find(&[]recordRow{})
+	})
 }
 
 // answered has an answer from a finished record wait until a standby has the record, too.
@@ -149,14 +162,15 @@ func (r records) reserveAlone(
 	return opened, r.later(write{statement: insert, busy: idempotency.ErrInProgress})
 }
 
-// Replace implements idempotency.Repository.
+// Replace implements idempotency.Repository. Only what has changed is sent.
 func (r records) Replace(_ context.Context, old, next idempotency.Record) error {
-	row := recordRowOf(next)
-	args := append(row.replacement(), append(scopeValues(old.Scope), string(old.Token), string(old.Status))...)
-	update := r.sql.often("next record", args, func(db *gorm.DB) *gorm.DB {
-		return db.Model(&recordRow{}).Select(replaceable).
+	before, row := recordRowOf(old), recordRowOf(next)
+	c := changesOf(replaceable, before.replacement(), row.replacement())
+	args := append(c.values, append(scopeValues(old.Scope), before.Token, before.Status)...)
+	update := r.sql.often("next record "+c.name, args, func(db *gorm.DB) *gorm.DB {
+		return db.Model(&recordRow{}).Select(c.columns).
 			Where(ofScope+" AND token = @token AND status = @status", scoped(old.Scope, map[string]any{
-				"token": string(old.Token), "status": string(old.Status),
+				"token": before.Token, "status": before.Status,
 			})).Updates(row)
 	})
 	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress})

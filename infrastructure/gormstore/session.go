@@ -37,6 +37,7 @@ type session struct {
 	writes []write
 	failed error // the first error of the database: after it nothing may be committed
 	ahead  announced
+	locked orderRow // the order that this transaction has locked last
 }
 
 var _ port.Tx = (*session)(nil)

@@ -191,11 +191,7 @@ func (l *sqliteLink) write(ctx context.Context, w write) error {
 }
 
 func (l *sqliteLink) readSome(ctx context.Context, w write) error {
-	met := 0
-	err := l.read(ctx, w.statement, func(answer row) error {
-		met++
-		return w.each(answer)
-	})
+	met, err := w.told(func(each func(row) error) error { return l.read(ctx, w.statement, each) })
 	if err == nil && met == 0 && w.miss != nil {
 		return w.miss
 	}

@@ -1,6 +1,7 @@
 package gormstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -8,7 +9,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -26,6 +29,7 @@ type statement struct {
 type write struct {
 	statement
 	each func(row) error // takes the rows that it answers; nil for none
+	none func()          // told if it answers no row; nil if that is no news
 	miss error           // that there was no such row; nil when any number will do
 	busy error           // that another transaction held the row for longer than this one waits
 	taken
@@ -33,8 +37,9 @@ type write struct {
 
 // taken names the "no" to a value that another row has already and that may stand there once.
 type taken struct {
-	column string // part of the constraint's name, and of what SQLite says
-	by     error  // nil: there is no name for it
+	column     string // what SQLite says of it
+	constraint string // what PostgreSQL says of it
+	by         error  // nil: there is no name for it
 }
 
 // question is a statement whose rows are waited for.
@@ -106,6 +111,56 @@ func plain(arg any) any {
 		return nil
 	}
 	return arg
+}
+
+// told hands over the rows that a write answers, as read reads them, or tells that there was none.
+func (w write) told(read func(each func(row) error) error) (met int, err error) {
+	err = read(func(answer row) error {
+		met++
+		return w.each(answer)
+	})
+	if err == nil && met == 0 && w.none != nil {
+		w.none()
+	}
+	return met, err
+}
+
+// changes are the columns that an update changes.
+type changes struct {
+	name    string // of the choice of columns
+	columns []string
+	values  []any
+}
+
+// changesOf compares a row's columns with what they are to be. Without what they were before, all are to change.
+func changesOf(columns []string, before, after []any) changes {
+	c := changes{columns: make([]string, 0, len(columns)), values: make([]any, 0, len(columns)+5)}
+	var choice uint64
+	for i, column := range columns {
+		if before == nil || !sameValue(before[i], after[i]) {
+			c.columns, c.values = append(c.columns, column), append(c.values, after[i])
+			choice |= 1 << i
+		}
+	}
+	if choice == 0 {
+		return changesOf(columns, nil, after) // UPDATE without a column is none
+	}
+	c.name = strconv.FormatUint(choice, 16)
+	return c
+}
+
+// sameValue compares two values of one column.
+func sameValue(a, b any) bool {
+	switch v := a.(type) {
+	case []byte:
+		w, ok := b.([]byte)
+		return ok && (v == nil) == (w == nil) && bytes.Equal(v, w)
+	case time.Time:
+		w, ok := b.(time.Time)
+		return ok && v.Equal(w)
+	default:
+		return a == b
+	}
 }
 
 // raw is for SQL that GORM has no words for: it fills in the @names.
