@@ -148,3 +148,10 @@ func slowPayment(r *running, method string) <-chan answered {
 	}, soon, 1)
 	return answer
 }
+
+func TestTheHeapMayGrowAsTheOperatorSaysOrElseAsTheProgramDoes(t *testing.T) {
+	for set, grows := range map[string]string{"": "400", "50": "50"} {
+		i := groundOn(t, sqliteFile(t)).with("GOGC", set).start()
+		i.shows("go_gc_gogc_percent " + grows)
+	}
+}
