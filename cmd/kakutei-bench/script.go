@@ -19,23 +19,27 @@ type recording struct {
 }
 
 // script is an operation's statements for pgbench. Values that are the same in each run are variables of pgbench's; those
-// that are not are made from n, the run's number. PostgreSQL makes them, since pgbench has no texts: that costs a few
-// microseconds.
+// that are not are made from n, the run's number, or from a hash of it. PostgreSQL makes texts and ids of those, since
+// pgbench has numbers only: some tenths of a microsecond each.
 type script struct {
 	exchanges []exchange // as they were recorded, once
 	texts     [][]string // for pgbench
 	variables map[string]string
+	hashes    int // how many of n the texts need
 }
 
 // orderOf is the id of the n-th order that a script pays. They come one after the other, as the service's own do.
 func orderOf(n string) string { return ordered("ffee", n) }
 
-// keyOf is the key under which that is done.
-func keyOf(n string) string { return "CAST(md5('key' || CAST(" + n + " AS text)) AS uuid)" }
+// keyOf is the key under which that is done, as long as an id, by the hash of its number.
+func keyOf(hash string) string { return hex(hash, 36) }
 
-func ordered(prefix, n string) string {
-	return "CAST('" + prefix + "' || lpad(to_hex(CAST(" + n + " AS bigint)), 28, '0') AS uuid)"
+// hex is a number as a text of so many digits.
+func hex(number string, digits int) string {
+	return "lpad(to_hex(CAST(" + number + " AS bigint)), " + strconv.Itoa(digits) + ", '0')"
 }
+
+func ordered(prefix, n string) string { return "CAST('" + prefix + "' || " + hex(n, 28) + " AS uuid)" }
 
 // scriptOf makes the script from two recordings. What differs between them is what differs from run to run. Errors: they
 // are not of the same statements, or something differs of which it is not known how to make more.
@@ -59,6 +63,7 @@ func scriptOf(one, other recording) (script, error) {
 		}
 		s.texts = append(s.texts, texts)
 	}
+	s.hashes = len(w.salts)
 	return s, nil
 }
 
@@ -77,7 +82,10 @@ func (s script) statements() (n int) {
 // so here.
 func (s script) text(next string, pipelined bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\\set i :i + 1\n\\set n %s\n", next)
+	fmt.Fprintf(&b, "\\set i :i + 1\n\\set n %s\n\\set key hash_fnv1a(:n, 0)\n", next)
+	for i := range s.hashes {
+		fmt.Fprintf(&b, "\\set h%d hash_fnv1a(:n, %d)\n", i, i+1)
+	}
 	for _, texts := range s.texts {
 		if pipelined {
 			b.WriteString("\\startpipeline\n")
@@ -187,24 +195,20 @@ func (w *writer) anew(a, b string) string {
 		return orderOf(":n")
 	}
 	if a == w.one.key && b == w.other.key {
-		return keyOf(":n")
+		return keyOf(":key")
 	}
-	salt, known := w.salts[a+b]
-	if !known {
-		salt = strconv.Itoa(len(w.salts))
-		w.salts[a+b] = salt
-	}
-	text := "'" + salt + " ' || CAST(:n AS text)"
-	switch {
-	case len(a) == 64:
-		return "encode(sha256(CAST(" + text + " AS bytea)), 'hex')"
-	case len(a) == 32:
-		return "md5(" + text + ")"
-	case a[14] == '7': // version 7: ascending (RFC 9562 §5.7)
+	if len(a) == 36 && a[14] == '7' { // version 7: ascending (RFC 9562 §5.7)
 		return ordered("ffff", ":n")
-	default:
-		return "CAST(md5(" + text + ") AS uuid)"
 	}
+	hash, known := w.salts[a+b]
+	if !known {
+		hash = fmt.Sprintf(":h%d", len(w.salts))
+		w.salts[a+b] = hash
+	}
+	if len(a) < 36 || len(a) == 64 {
+		return hex(hash, len(a))
+	}
+	return "CAST(" + hex(hash, 32) + " AS uuid)"
 }
 
 // constant is the name of a variable with this value.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -123,13 +124,16 @@ func TestTheServicesOwnStatementsPayAnOrderAndReplayIt(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, order.Paid, paid.Status)
 		var status string
-		require.NoError(t, d.conn.QueryRow(t.Context(), "SELECT status FROM idempotency_records WHERE idempotency_key = CAST("+
-			keyOf("$1")+" AS text)", strconv.Itoa(n)).Scan(&status))
+		require.NoError(t, d.conn.QueryRow(t.Context(), "SELECT status FROM idempotency_records WHERE idempotency_key = "+
+			keyOf("$1"), hashed(n, 99)).Scan(&status))
 		assert.Equal(t, string(idempotency.Succeeded), status)
 	}
 }
 
-var variable = regexp.MustCompile(`:(n|c\d+)\b`)
+var variable = regexp.MustCompile(`:(n|key|[ch]\d+)\b`)
+
+// hashed stands for pgbench's hash of a number.
+func hashed(n, salt int) int64 { return int64(n)<<40 + int64(salt) }
 
 // play does what pgbench does with a script, with the values in the text.
 func play(t *testing.T, conn *pgx.Conn, s script, n int) error {
@@ -137,8 +141,13 @@ func play(t *testing.T, conn *pgx.Conn, s script, n int) error {
 	for _, texts := range s.texts {
 		for _, text := range texts {
 			text = variable.ReplaceAllStringFunc(text, func(name string) string {
-				if name == ":n" {
+				switch salt, _ := strconv.Atoi(name[2:]); {
+				case name == ":n":
 					return strconv.Itoa(n)
+				case name == ":key":
+					return fmt.Sprint(hashed(n, 99))
+				case name[1] == 'h':
+					return fmt.Sprint(hashed(n, salt))
 				}
 				return "'" + strings.ReplaceAll(s.variables[name[1:]], "'", "''") + "'"
 			})
