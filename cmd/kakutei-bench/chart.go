@@ -110,7 +110,7 @@ func panel(b *strings.Builder, top, bottom float64, title string, all []series) 
 	for _, l := range spread(names, 15) {
 		fmt.Fprintf(b, `<text x="%d" y="%.1f" fill="%s">%s</text>`+"\n", panelRight+10, l.at+4, l.colour, html.EscapeString(l.text))
 	}
-	fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="middle">connections</text>`+"\n", (panelLeft+panelRight)/2, bottom+18)
+	fmt.Fprintf(b, `<text x="%d" y="%.1f">connections</text>`+"\n", panelRight+16, bottom+18)
 }
 
 // label stands at the end of a line.

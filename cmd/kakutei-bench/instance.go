@@ -43,6 +43,15 @@ func (i *instance) smooth() error {
 	return errors.Join(i.again...)
 }
 
+// retries is how many requests had to be sent again since it was asked last.
+func (i *instance) retries() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := len(i.again)
+	i.again = nil
+	return n
+}
+
 // token is who pays.
 const token = "demo-bench"
 

@@ -207,10 +207,10 @@ func (c confirmations) cost() table {
 			row("statements", "%.0f", float64(c.confirm.statements())),
 			row("round trips", "%.0f", float64(c.confirm.roundTrips())),
 			row("commits", "%.0f", float64(c.confirm.commits())),
-			row("CPUs of the service (seconds for one)", "%.4f", one.ServiceCPU/1000),
-			row("CPUs of PostgreSQL (seconds for one)", "%.4f", one.DatabaseCPU/1000),
-			row("WAL, MB (per second)", "%.4f", one.WAL/1e6),
-			row("requests at work (seconds for one)", "%.4f", quick.P50/1000),
+			row("CPUs of the service (seconds for one)", "%.3g", one.ServiceCPU/1000),
+			row("CPUs of PostgreSQL (seconds for one)", "%.3g", one.DatabaseCPU/1000),
+			row("WAL, MB (per second)", "%.3g", one.WAL/1e6),
+			row("requests at work (seconds for one)", "%.3g", quick.P50/1000),
 		},
 	}
 	for _, load := range loads {
@@ -314,12 +314,12 @@ func (all storms) tables() []table {
 			rush, bystanders),
 		Head: []string{
 			"", "storms", "first answer p50 ms", "p99 ms", "duplicates p50 ms", "p99 ms", "others per s", "of undisturbed",
-			"others' p99 ms", "duplicates were told",
+			"others' p99 ms", "others refused", "duplicates were told",
 		},
 	}
 	for _, kind := range all.kinds {
 		var first, duplicates []time.Duration
-		told := map[string]int{}
+		told, refused := map[string]int{}, 0
 		var others, ratio, p99 []float64
 		for round, s := range all.of[kind] {
 			first, duplicates = append(first, s.first...), append(duplicates, s.duplicates...)
@@ -327,6 +327,7 @@ func (all storms) tables() []table {
 				told[answer] += n
 			}
 			others = append(others, s.bystanders.PerSecond)
+			refused += s.refused
 			p99 = append(p99, s.bystanders.P99)
 			ratio = append(ratio, s.bystanders.PerSecond/all.of[alone][round].bystanders.PerSecond)
 		}
@@ -334,7 +335,7 @@ func (all storms) tables() []table {
 			kind, fmt.Sprint(len(first)),
 			number("%.1f", milliseconds(percentile(first, 50))), number("%.1f", milliseconds(percentile(first, 99))),
 			number("%.1f", milliseconds(percentile(duplicates, 50))), number("%.1f", milliseconds(percentile(duplicates, 99))),
-			number("%.0f", median(others)), number("%.2f", median(ratio)), number("%.1f", median(p99)), counts(told),
+			number("%.0f", median(others)), number("%.2f", median(ratio)), number("%.1f", median(p99)), fmt.Sprint(refused), counts(told),
 		})
 	}
 	return []table{t}

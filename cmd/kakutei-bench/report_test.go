@@ -87,7 +87,7 @@ func TestTheModelMultipliesOneConfirmation(t *testing.T) {
 	c.results[cell{onPostgres, confirm, 32}] = []sample{{ServiceCPU: 0.2, DatabaseCPU: 0.3, WAL: 2000}}
 	for _, row := range c.cost().Rows {
 		if strings.HasPrefix(row[0], "CPUs of PostgreSQL") {
-			assert.Equal(t, []string{"0.0003", "0.0300", "0.3000", "3.0000"}, row[1:])
+			assert.Equal(t, []string{"0.0003", "0.03", "0.3", "3"}, row[1:])
 		}
 	}
 }
