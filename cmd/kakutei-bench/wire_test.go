@@ -105,15 +105,15 @@ func TestTheServicesOwnStatementsPayAnOrderAndReplayIt(t *testing.T) {
 			*all = append(*all, of)
 		}
 	}
-	confirms, err := scriptOf(first[settledAfter], first[settledAfter+1])
+	d := &database{conn: connect(t, direct), url: direct}
+	confirms, err := d.script(t.Context(), first[settledAfter:])
 	require.NoError(t, err)
-	replays, err := scriptOf(again[settledAfter], again[settledAfter+1])
+	replays, err := d.script(t.Context(), again[settledAfter:])
 	require.NoError(t, err)
 	assert.LessOrEqual(t, confirms.roundTrips(), 4)
 	assert.Equal(t, 1, replays.roundTrips())
 	assert.Equal(t, 2, confirms.commits())
 
-	d := &database{conn: connect(t, direct), url: direct}
 	like, err := shop.Place(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, d.orders(t.Context(), string(like), 7, 8))
