@@ -186,7 +186,7 @@ func (g *grinder) grind(ctx context.Context, conns int) error {
 			}
 			g.rates[name] = r.rate
 		}
-		each := unsteady + max(unsteady, int(g.rates[name]*g.seconds.Seconds())/conns)
+		each := unsteady + max(5*unsteady, int(g.rates[name]*g.seconds.Seconds())/conns)
 		m := meters{database: g.database}
 		r, first, err := g.pay(ctx, conns, each, way.pipelined, func(run func() (ran, error)) (ran, error) {
 			measured, r, err := g.measure(ctx, m, run)
