@@ -7,6 +7,9 @@ FUZZTIME ?= 10s
 CRASH_ROUNDS ?= 500
 HISTORIES ?= 200
 HA_ROUNDS ?= 3
+# Parts of the bench, with commas between them: confirm, growth, storms, scaleout.
+BENCH ?= confirm
+ALLOCS := Key|Fingerprint|Executor|KeyHeader|Body|Handler
 # The tools have a go.mod of their own, so that the service's lists only what it is built from.
 TOOL := go tool -modfile=.tools/go.mod
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -119,6 +122,20 @@ linear: compiler ## Check HISTORIES (200) histories of concurrent clients on eac
 .PHONY: ha
 ha: ## Kill the leader of a Patroni cluster HA_ROUNDS (3) times under load, and bring it back
 	HA_ROUNDS=$(HA_ROUNDS) .ci/ha
+
+# Not in CI: they take minutes, and a machine of their own. docs/performance.md says how to read them; they write it, too.
+.PHONY: bench
+bench: build bin/kakutei-bench ## Measure the service beside its database (BENCH=confirm,growth,storms,scaleout) into docs
+	BENCH=$(BENCH) .ci/bench
+
+.PHONY: bin/kakutei-bench
+bin/kakutei-bench:
+	go build -trimpath -o $@ ./cmd/kakutei-bench
+
+.PHONY: allocs
+allocs: bin/kakutei-bench ## Measure what a request allocates on its way, into docs
+	go test -run '^$$' -bench '^Benchmark($(ALLOCS))$$' -benchmem -timeout 10m \
+	  ./domain/idempotency ./application/idempotent ./interfaces/httpapi | bin/kakutei-bench allocs docs
 
 .PHONY: cover
 cover: ## Measure which statements the tests run, into coverage.out

@@ -137,7 +137,7 @@ func (s *Server) confirmPayment(ctx context.Context, in command) (idempotent.Ans
 		return idempotent.Answer{}, err
 	}
 	asked.Money = money.Of(amount, unit)
-	return s.config.Till.ConfirmPayment(ctx, asked)
+	return s.config.Confirm(ctx, asked)
 }
 
 func (s *Server) cancelOrder(ctx context.Context, in command) (idempotent.Answer, error) {

@@ -12,15 +12,19 @@ import (
 
 	"kakutei/application/bookkeeping"
 	"kakutei/application/checkout"
+	"kakutei/application/idempotent"
 	"kakutei/application/oversight"
 	"kakutei/interfaces/live"
 	"kakutei/interfaces/web"
 )
 
-// Config is what the edge works with. All but AnyHost, Live, Pages, ExampleToken, Origins, the limits and their clock,
-// Metrics, Answered and TraceID is required.
+// Config is what the edge works with. All but Confirm, AnyHost, Live, Pages, ExampleToken, Origins, the limits and their
+// clock, Metrics, Answered and TraceID is required.
 type Config struct {
-	Till   *checkout.Till
+	Till *checkout.Till
+	// Confirm takes the till's place for confirmations, to measure what the edge alone costs; nil: the till does.
+	Confirm func(ctx context.Context, asked checkout.ConfirmPayment) (idempotent.Answer, error)
+
 	Ledger *bookkeeping.Ledger
 	Desk   *oversight.Desk
 	// Ready tells why the store cannot work right now; it has two seconds.
@@ -75,6 +79,9 @@ type Server struct {
 func New(config Config) *Server {
 	if config.Clock == nil {
 		config.Clock = time.Now
+	}
+	if config.Confirm == nil {
+		config.Confirm = config.Till.ConfirmPayment
 	}
 	s := &Server{
 		config: config, echo: echo.New(), log: config.Logger, ready: readiness{ask: config.Ready},

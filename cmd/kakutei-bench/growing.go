@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+)
+
+// growth is what the part "growth" has found out.
+type growth struct {
+	orders, records, expired int64
+	confirms, replays        map[string][]sample // on the databases "empty" and "grown", by round
+	bytes                    []size              // in the grown one
+	hot                      []updates           // of the service's confirmations, in both
+	beside, quiet            sample              // confirmations beside a sweep, and before it
+	above                    float64             // share of the answers beside it that took twice the quiet 99th in a hundred
+	longest                  time.Duration       // of them
+	swept                    time.Duration
+}
+
+// size is what a row takes on the disk, its share of the indexes apart.
+type size struct {
+	table        string
+	rows         int64
+	heap, others float64 // bytes per row
+}
+
+// updates counts a table's.
+type updates struct {
+	table    string
+	all, hot int64
+}
+
+const (
+	empty = "empty"
+	grown = "grown"
+)
+
+// growth measures payments on a database in which there are many already, beside an empty one in the same server.
+func (b *bench) growth(ctx context.Context, orders, records int64) (g growth, err error) {
+	g = growth{
+		orders: orders, records: records, expired: orders,
+		confirms: map[string][]sample{}, replays: map[string][]sample{},
+	}
+	shops := map[string]*branch{}
+	for _, name := range []string{empty, grown} {
+		if shops[name], err = b.branch(ctx, name); err != nil {
+			return g, err
+		}
+	}
+	b.tell("%d orders and %d records are inserted", orders, records)
+	if err := shops[grown].grow(ctx, orders, records); err != nil {
+		return g, fmt.Errorf("grow: %w", err)
+	}
+	if g.bytes, err = shops[grown].sizes(ctx); err != nil {
+		return g, err
+	}
+	for round := range b.rounds {
+		order := []string{empty, grown}
+		if round%2 == 1 {
+			order = []string{grown, empty}
+		}
+		for _, name := range order {
+			if err := b.growthRound(ctx, &g, name, shops[name]); err != nil {
+				return g, fmt.Errorf("%s, round %d: %w", name, round+1, err)
+			}
+		}
+		b.tell("round %d of %d measured", round+1, b.rounds)
+	}
+	if g.hot, err = shops[grown].updates(ctx); err != nil {
+		return g, err
+	}
+	if err := b.besideASweep(ctx, &g, shops[grown]); err != nil {
+		return g, fmt.Errorf("sweep: %w", err)
+	}
+	return g, errors.Join(shops[empty].close(ctx), shops[grown].close(ctx))
+}
+
+// branch is a service on a database of its own.
+type branch struct {
+	*bench
+	database *database
+	service  *instance
+	placed   string // an order that waits for its payment, after which others are made
+	paid     string // one that has it
+	key      string // under which it was paid
+	made     int64
+}
+
+func (b *bench) branch(ctx context.Context, name string) (*branch, error) {
+	d, err := b.postgres.database(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	i, err := b.serve(ctx, d.url)
+	if err != nil {
+		return nil, err
+	}
+	s := &branch{bench: b, database: d, service: i}
+	if s.placed, err = warm(ctx, i); err != nil {
+		return nil, err
+	}
+	err = d.conn.QueryRow(ctx, `SELECT CAST(id AS text), idempotency_key FROM orders, idempotency_records
+		WHERE orders.status = 'PAID' AND operation = 'ConfirmPayment'
+		AND position(CAST(CAST(id AS text) AS bytea) IN document) > 0 LIMIT 1`).Scan(&s.paid, &s.key)
+	return s, err
+}
+
+func (s *branch) close(ctx context.Context) error {
+	return errors.Join(s.service.stop(), s.postgres.drop(ctx, s.database))
+}
+
+// stock makes orders that wait for their payment.
+func (s *branch) stock(ctx context.Context, n int64) (*stock, error) {
+	first := s.made + 1
+	s.made += n
+	if err := s.database.orders(ctx, s.placed, first, s.made); err != nil {
+		return nil, err
+	}
+	made := &stock{}
+	for i := first; i <= s.made; i++ {
+		made.add(idOf(i))
+	}
+	return made, s.database.tidy(ctx)
+}
+
+// grow inserts paid orders, their entries, and finished records, each like one that the service has made.
+func (s *branch) grow(ctx context.Context, orders, records int64) error {
+	uuid := func(salt string) string { return "CAST(md5('" + salt + "' || n) AS uuid)" }
+	batch := int64(200_000)
+	for _, into := range []struct {
+		table, like, of string
+		computed        map[string]string
+		rows            int64
+	}{
+		{"orders", "t.id = $1", s.paid, map[string]string{
+			"id": ordered("aaaa", "n"), "payment_id": ordered("aaab", "n"), "charge_id": "'ch_' || md5('charge' || n)",
+			"paid_at": "t.paid_at - n * interval '1 millisecond'",
+		}, orders},
+		{"journal_entries", "t.source_document_id = $1", s.paid, map[string]string{
+			"id": ordered("aaac", "n"), "posting_key": "encode(sha256(CAST('entry' || n AS bytea)), 'hex')",
+			"source_document_id": "CAST(" + ordered("aaaa", "n") + " AS text)",
+		}, orders},
+		{
+			"idempotency_records", likeRecord, s.key,
+			map[string]string{
+				"idempotency_key": "CAST(" + uuid("record") + " AS text)", "token": uuid("token"),
+				"expires_at": "t.expires_at + n * interval '1 millisecond'",
+			},
+			records,
+		},
+	} {
+		for first := int64(1); first <= into.rows; first += batch {
+			last := min(into.rows, first+batch-1)
+			if err := s.database.copies(ctx, into.table, into.like, into.computed, first, last, into.of); err != nil {
+				return fmt.Errorf("%s: %w", into.table, err)
+			}
+		}
+		s.tell("%d rows in %s", into.rows, into.table)
+	}
+	return s.database.tidy(ctx)
+}
+
+// likeRecord is the record of the payment with a key.
+const likeRecord = "t.operation = 'ConfirmPayment' AND t.actor = 'bench' AND t.idempotency_key = $1"
+
+// sizes are what the rows take.
+func (s *branch) sizes(ctx context.Context) (all []size, err error) {
+	for _, table := range []string{"orders", "idempotency_records", "journal_entries"} {
+		of := size{table: table}
+		err := s.database.conn.QueryRow(ctx, fmt.Sprintf(`SELECT n, pg_relation_size('%[1]s') / CAST(n AS float8),
+			pg_indexes_size('%[1]s') / CAST(n AS float8) FROM (SELECT count(*) AS n FROM %[1]s) AS t`, table)).
+			Scan(&of.rows, &of.heap, &of.others)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of)
+	}
+	return all, nil
+}
+
+// updates counts those of the tables whose rows the service changes.
+func (s *branch) updates(ctx context.Context) (all []updates, err error) {
+	for _, table := range []string{"orders", "idempotency_records"} {
+		of := updates{table: table}
+		err := s.database.conn.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = $1",
+			table).Scan(&of.all, &of.hot)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of)
+	}
+	return all, nil
+}
+
+// busiest is the number of clients at which the parts beside "confirm" measure.
+const busiest = 32
+
+// supply is how many orders a cell may pay in a second.
+const supply = 6000
+
+func (b *bench) growthRound(ctx context.Context, g *growth, name string, s *branch) error {
+	orders, err := s.stock(ctx, int64(b.seconds.Seconds()*supply))
+	if err != nil {
+		return err
+	}
+	m := meters{services: []*instance{s.service}, database: s.database}
+	err = settled(ctx, s.database, func() (int, error) {
+		measured, r, err := b.measure(ctx, m, func() (ran, error) {
+			return load(busiest, b.seconds, func() error { return orders.confirm(ctx, s.service.shop) })
+		})
+		g.confirms[name] = append(g.confirms[name], measured)
+		return r.count, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.database.tidy(ctx); err != nil {
+		return err
+	}
+	measured, _, err := b.measure(ctx, m, func() (ran, error) {
+		return load(busiest, b.seconds, func() error { return orders.replay(ctx, s.service.shop) })
+	})
+	g.replays[name] = append(g.replays[name], measured)
+	return err
+}
+
+// sweeping is how many orders are there to be paid while a sweep runs.
+const sweeping = 200_000
+
+// besideASweep measures confirmations while expired records are swept, and before and after that.
+func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
+	err := s.database.copies(ctx, "idempotency_records", likeRecord, map[string]string{
+		"idempotency_key": "CAST(CAST(md5('expired' || n) AS uuid) AS text)", "token": "CAST(md5('old' || n) AS uuid)",
+		"expires_at": "t.expires_at - interval '3 days' + n * interval '1 millisecond'",
+	}, 1, g.expired, s.key)
+	if err != nil {
+		return err
+	}
+	orders, err := s.stock(ctx, sweeping)
+	if err != nil {
+		return err
+	}
+	measure := func(d time.Duration, over <-chan struct{}) (sample, ran, error) {
+		return b.measure(ctx, meters{services: []*instance{s.service}, database: s.database}, func() (ran, error) {
+			return load(busiest, d, func() error {
+				select {
+				case <-over:
+					return errNoMore
+				default:
+					return orders.confirm(ctx, s.service.shop)
+				}
+			})
+		})
+	}
+	before, _, err := measure(2*b.seconds, nil)
+	if err != nil {
+		return err
+	}
+	over, swept := make(chan struct{}), make(chan error, 1)
+	begun := time.Now()
+	go func() {
+		defer close(over)
+		cmd := exec.CommandContext(ctx, b.service, "sweep", "--database-url", s.database.url)
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, said)
+		}
+		g.swept = time.Since(begun)
+		swept <- err
+	}()
+	beside, r, err := measure(time.Hour, over)
+	if err = errors.Join(err, <-swept); err != nil {
+		return err
+	}
+	after, _, err := measure(2*b.seconds, nil)
+	if err != nil {
+		return err
+	}
+	left, err := s.database.number(ctx, "SELECT count(*) FROM idempotency_records WHERE expires_at <= now()")
+	if err == nil && left != 0 {
+		err = fmt.Errorf("%d expired records are still there", left)
+	}
+	g.beside, g.quiet = beside, results{{}: {before, after}}.middle(cell{})
+	late := 0
+	for _, t := range r.times {
+		if milliseconds(t) > 2*g.quiet.P99 {
+			late++
+		}
+	}
+	g.above, g.longest = float64(late)/float64(len(r.times)), percentile(r.times, 100)
+	return err
+}
