@@ -176,7 +176,10 @@ func (c *serveConfig) around(
 	if err != nil {
 		return nil, fmt.Errorf("KAKUTEI_LISTEN: %w", err)
 	}
-	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log, told: sight.metrics.Swept}
+	sweeping := sweeper{
+		work: store, pace: store.pace(), interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log,
+		told: sight.metrics.Swept,
+	}
 	recovery := idempotent.NewRecovery(store, c.work.recoverEvery, map[idempotency.Operation]idempotent.Resume{
 		checkout.OpConfirmPayment: sight.traces.Resume(c.failing.at.resume(inner.till.Resume)),
 	})

@@ -75,7 +75,7 @@ func (s sight) store(o opened) opened {
 	if on, isDatabase := o.store.(*gormstore.Store); isDatabase && s.traces != nil {
 		on.Watched(s.traces)
 	}
-	return opened{seenStore{o.store, s.metrics.Work(s.traces.Work(o.store))}, o.book}
+	return opened{seenStore{o.store, s.metrics.Work(s.traces.Work(o.store))}, o.book, o.batch}
 }
 
 // seenStore is a store whose transactions are looked at.

@@ -18,14 +18,14 @@ import (
 var expiredBy = map[string]string{
 	"PostgreSQL": `INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status, executions,
 		created_at, lease_expires_at, completed_at, expires_at, document)
-		SELECT 'ConfirmPayment', 'bob', 'k' || n, 'v1:', gen_random_uuid(), 'SUCCEEDED', 1,
+		SELECT 'ConfirmPayment', 'bob', gen_random_uuid(), 'v1:', gen_random_uuid(), 'SUCCEEDED', 1,
 			now() - interval '3 days', now() - interval '3 days', now() - interval '3 days', now() - interval '2 days',
 			convert_to(repeat('x', 200), 'UTF8')
 		FROM generate_series(1, $1) AS n`,
 	"SQLite": `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < $1)
 		INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status, executions,
 		created_at, lease_expires_at, completed_at, expires_at, document)
-		SELECT 'ConfirmPayment', 'bob', 'k' || n, 'v1:', 't', 'SUCCEEDED', 1, 1, 1, 1, 1, CAST(printf('%.200c', 'x') AS blob)
+		SELECT 'ConfirmPayment', 'bob', lower(hex(randomblob(16))), 'v1:', 't', 'SUCCEEDED', 1, 1, 1, 1, 1, CAST(printf('%.200c', 'x') AS blob)
 		FROM s`,
 }
 
@@ -47,7 +47,7 @@ func BenchmarkConfirmsBesideASweep(b *testing.B) {
 				beside := confirms(b, shop, 2, func() {
 					begun := time.Now()
 					var err error
-					swept, err = idempotent.Sweep(context.WithoutCancel(b.Context()), work)
+					swept, err = idempotent.Sweep(context.WithoutCancel(b.Context()), work, idempotent.Pace{Batch: work.SweepBatch(), Now: time.Now})
 					took = time.Since(begun)
 					require.NoError(b, err)
 				})

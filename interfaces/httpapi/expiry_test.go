@@ -65,7 +65,7 @@ func TestAnExpiredKeyIsNewOnDatabases(t *testing.T) {
 // swept sweeps, and demands that so many records were there to be deleted.
 func swept(t *testing.T, work port.UnitOfWork, records int) {
 	t.Helper()
-	n, err := idempotent.Sweep(t.Context(), work)
+	n, err := idempotent.Sweep(t.Context(), work, idempotent.Pace{})
 	require.NoError(t, err)
 	require.Equal(t, records, n)
 }
