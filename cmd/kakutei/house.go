@@ -118,7 +118,7 @@ func (m *movable) pass(_ context.Context, _ string, d time.Duration) error {
 // start starts an instance on the store.
 func (h *house) start() error {
 	l := &life{dying: make(chan struct{}), over: make(chan struct{})}
-	store := opened{mortal{h.store.store, h, l}, fallibleBook{h.store.book, h, l}, h.store.batch}
+	store := opened{mortal{h.store.store, h, l}, fallibleBook{h.store.book, h, l}, h.store.database}
 	inner, err := h.config.parts(store, h.sight, h.log)
 	if err != nil {
 		return err

@@ -27,12 +27,21 @@ type store interface {
 // opened is the store in use.
 type opened struct {
 	store
-	book  gateway.Book // the simulator's, as durable as the store
-	batch int          // of a sweep: idempotent.Pace.Batch
+	book     gateway.Book     // the simulator's, as durable as the store
+	database *gormstore.Store // the store itself; nil: it is in memory
 }
 
 // pace is how a sweep gives way.
-func (s opened) pace() idempotent.Pace { return idempotent.Pace{Batch: s.batch, Now: time.Now} }
+func (s opened) pace() idempotent.Pace {
+	p := idempotent.Pace{Now: time.Now}
+	if s.database != nil {
+		p.Batch = s.database.SweepBatch()
+	}
+	return p
+}
+
+// crowded tells that the store has no room for a request that has not begun. In memory nobody waits for a connection.
+func (s opened) crowded() bool { return s.database != nil && s.database.Crowded() }
 
 // Waiting for a store that is away: every pause is twice the last one, and a line now and then says so.
 const (
@@ -58,7 +67,7 @@ func (c *storeConfig) open(ctx context.Context, log *slog.Logger, patience time.
 		left := time.Until(deadline)
 		switch {
 		case err == nil:
-			return opened{store: s, book: s.Book(), batch: s.SweepBatch()}, nil
+			return opened{store: s, book: s.Book(), database: s}, nil
 		case !gormstore.IsAway(err), left <= 0:
 			return opened{}, c.named(errors.Join(err, s.Close()))
 		}
