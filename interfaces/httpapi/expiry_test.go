@@ -21,7 +21,7 @@ func onEveryStore(t *testing.T, test func(t *testing.T, work port.UnitOfWork)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) { test(t, inMemory(t)) })
 	for name, database := range gormtest.All {
-		t.Run(name, func(t *testing.T) { test(t, database(t).Open(t, 16)) })
+		t.Run(name, func(t *testing.T) { test(t, patiently(t, database(t))) })
 	}
 }
 
