@@ -97,7 +97,7 @@ func TestARepeatIsToldTheEntryThatStandsForEver(t *testing.T) {
 		c := invoice(t, "inv-1")
 		first := o.posted(t, c)
 		o.Clock.Pass(10 * 365 * 24 * time.Hour)
-		_, err := idempotent.Sweep(t.Context(), o.Store) // C90: no cleanup forgets the books
+		_, err := idempotent.Sweep(t.Context(), o.Store, idempotent.Pace{}) // C90: no cleanup forgets the books
 		require.NoError(t, err)
 		c.By = "bob"
 		again := o.posted(t, c)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"kakutei/application/idempotent"
 	"kakutei/application/port"
 	"kakutei/domain/idempotency"
 )
@@ -97,19 +98,10 @@ func pageOf(entries []port.AuditEntry, limit int) AuditPage {
 }
 
 // SweepAudit deletes all entries that are older than the retention, batch after batch, and tells how many.
-func SweepAudit(ctx context.Context, w port.UnitOfWork, retention time.Duration) (total int, err error) {
-	const batch = 1000
-	for {
-		var n int
-		err := w.Do(ctx, port.Briefly, func(tx port.Tx) (err error) {
-			n, err = tx.Audit().Sweep(ctx, tx.Now().Add(-retention), batch)
-			return err
-		})
-		if err != nil {
-			return total, err
-		}
-		if total += n; n < batch {
-			return total, nil
-		}
-	}
+func SweepAudit(
+	ctx context.Context, w port.UnitOfWork, p idempotent.Pace, retention time.Duration,
+) (total int, err error) {
+	return p.Sweep(ctx, w, func(ctx context.Context, tx port.Tx, limit int) (int, error) {
+		return tx.Audit().Sweep(ctx, tx.Now().Add(-retention), limit)
+	})
 }

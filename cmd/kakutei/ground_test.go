@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -119,6 +121,23 @@ func (i *instance) kill() {
 func (i *instance) signal(s syscall.Signal) {
 	i.t.Helper()
 	require.NoError(i.t, i.process.Process.Signal(s))
+	if s == syscall.SIGSTOP {
+		require.Eventually(i.t, i.standsStill, soon, time.Millisecond)
+	}
+}
+
+// standsStill tells that none of a stopped process's threads does anything any more: on a busy machine one may be within a
+// system call, and get a lock by it, for some time after the signal. Where nobody can tell, they are believed to.
+func (i *instance) standsStill() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.process.Process.Pid))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		// Its state follows its name, which is in brackets.
+		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // ask sends one of alice's requests and gives it up when ctx ends. An error says that no answer came.

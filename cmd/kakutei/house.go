@@ -71,7 +71,7 @@ func newHouse(ctx context.Context, c serveConfig, log *slog.Logger, patience tim
 	if c.store.url == inMemory {
 		clock := new(movable)
 		h.store = opened{
-			memory.New(clock.now, memory.LockTimeout(houseLockTimeout)), gateway.NewMemoryBook(),
+			store: memory.New(clock.now, memory.LockTimeout(houseLockTimeout)), book: gateway.NewMemoryBook(),
 		}
 		h.older = clock.pass
 	} else {
@@ -118,7 +118,7 @@ func (m *movable) pass(_ context.Context, _ string, d time.Duration) error {
 // start starts an instance on the store.
 func (h *house) start() error {
 	l := &life{dying: make(chan struct{}), over: make(chan struct{})}
-	store := opened{mortal{h.store.store, h, l}, fallibleBook{h.store.book, h, l}}
+	store := opened{mortal{h.store.store, h, l}, fallibleBook{h.store.book, h, l}, h.store.database}
 	inner, err := h.config.parts(store, h.sight, h.log)
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func deadOrder(t *testing.T) dead {
 	c := readAs(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_LOG_FORMAT": "json"})
 	log := c.log.logger(d.log)
 	var err error
-	d.parts, err = c.parts(opened{d.work, gateway.NewMemoryBook()}, unseen(), log)
+	d.parts, err = c.parts(opened{store: d.work, book: gateway.NewMemoryBook()}, unseen(), log)
 	require.NoError(t, err)
 	d.recovering = recovering{
 		recovery: idempotent.NewRecovery(d.work, c.work.recoverEvery, map[idempotency.Operation]idempotent.Resume{

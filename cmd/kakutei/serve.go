@@ -165,7 +165,7 @@ func (c *serveConfig) around(
 		Till: inner.till, Ledger: inner.ledger, Desk: inner.desk, Ready: store.Ready,
 		Auth: callers, ExampleToken: c.access.exampleToken(), AnyHost: c.access.anyHost(), Logger: log,
 		Live: inner.feed, Pages: c.access.pages(log),
-		Origins: c.limits.origins, MaxInFlight: c.limits.inFlight, RateLimit: c.limits.rate,
+		Origins: c.limits.origins, MaxInFlight: c.limits.inFlight, Crowded: store.crowded, RateLimit: c.limits.rate,
 		Deadline: inner.times.Deadline(), Lease: c.work.lease, Retention: c.work.retention,
 		Metrics: sight.metrics.Handler(), Answered: sight.answered, TraceID: sight.traces.TraceID,
 	})
@@ -176,7 +176,10 @@ func (c *serveConfig) around(
 	if err != nil {
 		return nil, fmt.Errorf("KAKUTEI_LISTEN: %w", err)
 	}
-	sweeping := sweeper{work: store, interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log, told: sight.metrics.Swept}
+	sweeping := sweeper{
+		work: store, pace: store.pace(), interval: c.work.sweepInterval, auditFor: c.work.auditFor, log: log,
+		told: sight.metrics.Swept,
+	}
 	recovery := idempotent.NewRecovery(store, c.work.recoverEvery, map[idempotency.Operation]idempotent.Resume{
 		checkout.OpConfirmPayment: sight.traces.Resume(c.failing.at.resume(inner.till.Resume)),
 	})

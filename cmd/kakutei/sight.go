@@ -9,7 +9,6 @@ import (
 	"net/url"
 
 	"kakutei/application/port"
-	"kakutei/infrastructure/gormstore"
 	"kakutei/infrastructure/logging"
 	"kakutei/infrastructure/metrics"
 	"kakutei/infrastructure/tracing"
@@ -72,10 +71,10 @@ func (s sight) observers(others ...port.Observer) port.Observers {
 
 // store is the store, watched. What a transaction takes is measured around its spans.
 func (s sight) store(o opened) opened {
-	if on, isDatabase := o.store.(*gormstore.Store); isDatabase && s.traces != nil {
-		on.Watched(s.traces)
+	if o.database != nil && s.traces != nil {
+		o.database.Watched(s.traces)
 	}
-	return opened{seenStore{o.store, s.metrics.Work(s.traces.Work(o.store))}, o.book}
+	return opened{seenStore{o.store, s.metrics.Work(s.traces.Work(o.store))}, o.book, o.database}
 }
 
 // seenStore is a store whose transactions are looked at.
@@ -115,8 +114,8 @@ func (s sight) server(api *httpapi.Server, listen string) *http.Server {
 // standing has a scrape show how things stand.
 func (s sight) standing(store opened, inner parts) {
 	standing := metrics.Standing{Backlog: inner.desk.Backlog, Audit: inner.auditing.Backlog}
-	if on, isDatabase := store.store.(*gormstore.Store); isDatabase {
-		standing.Connections = on.Connections
+	if store.database != nil {
+		standing.Connections = store.database.Connections
 	}
 	s.metrics.Watch(standing)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kakutei/application/idempotent"
 	"kakutei/application/port"
 	"kakutei/infrastructure/gateway"
 	"kakutei/infrastructure/gormstore"
@@ -26,8 +27,21 @@ type store interface {
 // opened is the store in use.
 type opened struct {
 	store
-	book gateway.Book // the simulator's, as durable as the store
+	book     gateway.Book     // the simulator's, as durable as the store
+	database *gormstore.Store // the store itself; nil: it is in memory
 }
+
+// pace is how a sweep gives way.
+func (s opened) pace() idempotent.Pace {
+	p := idempotent.Pace{Now: time.Now}
+	if s.database != nil {
+		p.Batch = s.database.SweepBatch()
+	}
+	return p
+}
+
+// crowded tells that the store has no room for a request that has not begun. In memory nobody waits for a connection.
+func (s opened) crowded() bool { return s.database != nil && s.database.Crowded() }
 
 // Waiting for a store that is away: every pause is twice the last one, and a line now and then says so.
 const (
@@ -41,7 +55,7 @@ const (
 // every other error ends it at once.
 func (c *storeConfig) open(ctx context.Context, log *slog.Logger, patience time.Duration) (opened, error) {
 	if c.url == inMemory {
-		return opened{memory.New(time.Now, memory.LockTimeout(c.lockTimeout)), gateway.NewMemoryBook()}, nil
+		return opened{store: memory.New(time.Now, memory.LockTimeout(c.lockTimeout)), book: gateway.NewMemoryBook()}, nil
 	}
 	s, err := c.store(ctx)
 	if err != nil {
@@ -53,7 +67,7 @@ func (c *storeConfig) open(ctx context.Context, log *slog.Logger, patience time.
 		left := time.Until(deadline)
 		switch {
 		case err == nil:
-			return opened{s, s.Book()}, nil
+			return opened{store: s, book: s.Book(), database: s}, nil
 		case !gormstore.IsAway(err), left <= 0:
 			return opened{}, c.named(errors.Join(err, s.Close()))
 		}

@@ -18,7 +18,7 @@ func sweepCommand() command {
 		variables: append(store.variables(), log.variables()...),
 		run: func(ctx context.Context, p program) error {
 			return withStore(ctx, p, &store, &log, func(s opened) error {
-				n, err := idempotent.Sweep(ctx, s)
+				n, err := idempotent.Sweep(ctx, s, s.pace())
 				if err == nil {
 					fmt.Fprintln(p.stdout, n)
 				}

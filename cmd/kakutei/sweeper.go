@@ -18,6 +18,7 @@ import (
 // be left to kakutei sweep; the audit log has nobody else, and its retention is a promise of its own.
 type sweeper struct {
 	work     port.UnitOfWork
+	pace     idempotent.Pace
 	interval time.Duration // of the records; 0: off
 	auditFor time.Duration // how long an audit entry is kept
 	log      *slog.Logger
@@ -73,9 +74,9 @@ func (s sweeper) sweep(ctx context.Context) (records, entries int, err error) {
 		}
 	}()
 	if s.interval > 0 {
-		records, err = idempotent.Sweep(ctx, s.work)
+		records, err = idempotent.Sweep(ctx, s.work, s.pace)
 	}
 	var auditErr error
-	entries, auditErr = oversight.SweepAudit(ctx, s.work, s.auditFor)
+	entries, auditErr = oversight.SweepAudit(ctx, s.work, s.pace, s.auditFor)
 	return records, entries, errors.Join(err, auditErr)
 }

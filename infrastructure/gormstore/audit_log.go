@@ -85,20 +85,26 @@ func (r auditLog) Last(ctx context.Context) (int64, error) {
 	return r.number(ctx, statement{sql: "SELECT number FROM audit_head"})
 }
 
-func (r auditLog) number(ctx context.Context, q statement) (number int64, err error) {
-	err = r.ask(ctx, q, func(answer row) error { return answer.Scan(&number) })
+// number is the one number that is answered.
+func (s *session) number(ctx context.Context, q statement) (number int64, err error) {
+	err = s.ask(ctx, q, func(answer row) error { return answer.Scan(&number) })
 	return number, err
 }
 
 // Sweep implements port.AuditLog.
 func (r auditLog) Sweep(ctx context.Context, before time.Time, limit int) (int, error) {
-	q := r.sql.raw(`DELETE FROM audit_log WHERE number IN (
-	SELECT number FROM audit_log WHERE at < @before ORDER BY number LIMIT @limit
-) RETURNING 1`, map[string]any{"before": instant{before}, "limit": limit})
-	swept := 0
-	err := r.ask(ctx, q, func(row) error { swept++; return nil })
-	return swept, err
+	named := map[string]any{"before": instant{before}, "limit": limit}
+	if r.sql.db.Name() == "sqlite" {
+		return r.sweptSQLite(ctx, sweepAudit, named)
+	}
+	swept, err := r.number(ctx, r.sql.raw("WITH swept AS ("+sweepAudit+" RETURNING 1) SELECT count(*) FROM swept", named))
+	return int(swept), err
 }
+
+// The order is the index's: where nothing is that old, nothing is looked through.
+const sweepAudit = `DELETE FROM audit_log WHERE number IN (
+	SELECT number FROM audit_log WHERE at < @before ORDER BY at LIMIT @limit
+)`
 
 func (r auditRow) entry() port.AuditEntry {
 	return port.AuditEntry{

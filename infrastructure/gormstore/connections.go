@@ -35,7 +35,9 @@ func (s *Store) Connections() Connections {
 // open takes a connection, and counts it until its end.
 func (s *Store) open(ctx context.Context, wait port.Wait, readOnly bool) (link, error) {
 	started := time.Now()
+	s.line.join(started)
 	l, err := s.engine.open(ctx, wait, readOnly)
+	s.line.leave()
 	s.usage.waiting.Add(int64(time.Since(started)))
 	if err != nil {
 		s.usage.none.Add(1)

@@ -1,7 +1,9 @@
 package gormstore
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -62,3 +64,27 @@ func AtCommit(t *testing.T, s *Store, happen func()) {
 	}))
 	require.NoError(t, c.Close())
 }
+
+// Line is a line before connections that a test makes.
+type Line struct{ line *line }
+
+// NewLine makes one for a store with these settings.
+func NewLine(c Config) Line {
+	long := longForMany
+	if c.URL != "" {
+		long = longForOne
+	}
+	return Line{newLine(long, c)}
+}
+
+// Join has one more wait since then.
+func (l Line) Join(at time.Time) { l.line.join(at) }
+
+// Leave has one wait no more.
+func (l Line) Leave() { l.line.leave() }
+
+// IsTooLong asks for one who would join then.
+func (l Line) IsTooLong(at time.Time) bool { return l.line.isTooLong(at) }
+
+// TurnsAway has the store take no crowd from now on, as if it had just turned somebody away.
+func (s *Store) TurnsAway() { s.line.strict.Store(math.MaxInt64) }

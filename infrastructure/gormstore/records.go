@@ -231,25 +231,43 @@ func (r records) Unresolved(ctx context.Context, due bool, limit int) (found []i
 
 // The dialects name the row they delete each in its own way; in SQLite nobody else holds one.
 const (
-	sweepPostgres = `DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY(
-	SELECT ctid FROM idempotency_records WHERE status <> 'IN_PROGRESS' AND expires_at <= now()
-	ORDER BY expires_at LIMIT @limit FOR UPDATE SKIP LOCKED
-)) RETURNING 1`
+	sweepPostgres = `WITH swept AS (
+	DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM idempotency_records WHERE status <> 'IN_PROGRESS' AND expires_at <= now()
+		ORDER BY expires_at LIMIT @limit FOR UPDATE SKIP LOCKED
+	)) RETURNING 1
+) SELECT count(*) FROM swept`
 	sweepSQLite = `DELETE FROM idempotency_records WHERE rowid IN (
 	SELECT rowid FROM idempotency_records WHERE status <> 'IN_PROGRESS' AND expires_at <= @now
 	ORDER BY expires_at LIMIT @limit
-) RETURNING 1`
+)`
 )
+
+// SweepBatch is how many rows a sweeping transaction should delete at most; zero: it does not matter. In SQLite a row's
+// deletion changes a page of each index, and everybody who writes waits for it.
+func (s *Store) SweepBatch() int {
+	if s.sql.db.Name() == "sqlite" {
+		return 100
+	}
+	return 0
+}
 
 // Sweep implements idempotency.Repository.
 func (r records) Sweep(ctx context.Context, limit int) (int, error) {
-	text, named := sweepPostgres, map[string]any{"limit": limit}
 	if r.sql.db.Name() == "sqlite" {
-		text, named["now"] = sweepSQLite, instant{r.Now()}
+		return r.sweptSQLite(ctx, sweepSQLite, map[string]any{"limit": limit, "now": instant{r.Now()}})
 	}
-	swept := 0
-	err := r.ask(ctx, r.sql.raw(text, named), func(row) error { swept++; return nil })
-	return swept, err
+	swept, err := r.number(ctx, r.sql.raw(sweepPostgres, map[string]any{"limit": limit}))
+	return int(swept), err
+}
+
+// sweptSQLite has SQLite delete, and tells how many rows. To have each row answered would take longer than the deletion.
+func (s *session) sweptSQLite(ctx context.Context, text string, named map[string]any) (int, error) {
+	if err := s.later(write{statement: s.sql.raw(text, named)}); err != nil {
+		return 0, err
+	}
+	swept, err := s.number(ctx, statement{sql: "SELECT changes()"})
+	return int(swept), err
 }
 
 // scopeValues are the arguments for ofScope.

@@ -27,6 +27,7 @@ type Store struct {
 	sql    builder
 	schema ddl
 	usage  usage
+	line   *line
 	watch  Watch // nil: nobody watches
 }
 
@@ -53,16 +54,16 @@ var ErrAddress = errors.New(`must be "sqlite:PATH", "postgres://…" or "postgre
 func Open(ctx context.Context, c Config) (*Store, error) {
 	switch path, isSQLite := strings.CutPrefix(c.URL, "sqlite:"); {
 	case isSQLite && path != "":
-		return openStore(c.Pool+1, newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
+		return openStore(c, c.Pool+1, longForOne, newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
 	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
-		return openStore(c.Pool, newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
+		return openStore(c, c.Pool, longForMany, newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
 	default:
 		return nil, ErrAddress
 	}
 }
 
 func openStore(
-	connections int, newBuilder func() (builder, error), s ddl, open func() (engine, error),
+	c Config, connections, long int, newBuilder func() (builder, error), s ddl, open func() (engine, error),
 ) (*Store, error) {
 	b, err := newBuilder()
 	if err != nil {
@@ -72,7 +73,7 @@ func openStore(
 	if err != nil {
 		return nil, err
 	}
-	return &Store{engine: e, sql: b, schema: s, usage: usage{max: connections}}, nil
+	return &Store{engine: e, sql: b, schema: s, usage: usage{max: connections}, line: newLine(long, c)}, nil
 }
 
 // Close ends all connections.

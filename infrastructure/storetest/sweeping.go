@@ -26,7 +26,7 @@ var sweeping = []check{
 			expired = append(expired, finished(t, s.Work, reservation(key), outcome, now.Add(-2*time.Hour), time.Hour))
 		}
 
-		swept, err := idempotent.Sweep(t.Context(), s.Beside)
+		swept, err := idempotent.Sweep(t.Context(), s.Beside, idempotent.Pace{})
 		require.NoError(t, err)
 		assert.Equal(t, 2, swept)
 		for _, r := range []idempotency.Record{running, abandoned, fresh} {
@@ -74,8 +74,8 @@ var sweeping = []check{
 		expire(t, s, expired)
 		var swept [4]int
 		var failed [4]error
-		atOnce(len(swept), func(i int) { swept[i], failed[i] = idempotent.Sweep(t.Context(), s.either(i)) })
-		total, err := idempotent.Sweep(t.Context(), s.Work) // what one had in hand when another looked
+		atOnce(len(swept), func(i int) { swept[i], failed[i] = idempotent.Sweep(t.Context(), s.either(i), idempotent.Pace{}) })
+		total, err := idempotent.Sweep(t.Context(), s.Work, idempotent.Pace{}) // what one had in hand when another looked
 		require.NoError(t, err)
 		for i, n := range swept {
 			require.NoError(t, failed[i])
@@ -93,7 +93,7 @@ var sweeping = []check{
 			_, err := tx.Records().Find(t.Context(), old.Scope) // whatever was deferred is sent by now
 			return err
 		})
-		swept, err := idempotent.Sweep(t.Context(), s.Beside)
+		swept, err := idempotent.Sweep(t.Context(), s.Beside, idempotent.Pace{})
 		if s.OneAtATime {
 			require.ErrorIs(t, err, port.ErrUnavailable)
 		} else {
@@ -108,7 +108,7 @@ var sweeping = []check{
 	// C18: the row goes between what a taker read and what it writes.
 	{"who would take a record that was swept meanwhile has lost it", func(t *testing.T, s Opened) {
 		old := finished(t, s.Work, reservation("k"), success, instant(-48*time.Hour), time.Hour)
-		_, err := idempotent.Sweep(t.Context(), s.Beside)
+		_, err := idempotent.Sweep(t.Context(), s.Beside, idempotent.Pace{})
 		require.NoError(t, err)
 		require.ErrorIs(t, s.Work.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
 			return tx.Records().Replace(t.Context(), old, old.TakenBy(reservation("k"), tx.Now(), time.Minute))

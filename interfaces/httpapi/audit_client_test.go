@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kakutei/application/idempotent"
 	"kakutei/application/oversight"
 )
 
@@ -72,6 +73,6 @@ func ofKind(entries []auditEntry, kind string) (found []auditEntry) {
 // forget empties the log.
 func (e edge) forget(t *testing.T) {
 	t.Helper()
-	_, err := oversight.SweepAudit(t.Context(), e.work, -time.Hour)
+	_, err := oversight.SweepAudit(t.Context(), e.work, idempotent.Pace{}, -time.Hour)
 	require.NoError(t, err)
 }

@@ -22,10 +22,16 @@ func newCapacity(limit int) capacity {
 	return make(capacity, limit)
 }
 
-// errShed marks a request that found no place.
-var errShed = errors.New("as many requests as are allowed are at work")
+// errShed marks a request that found no place, or a store that is crowded.
+var errShed = errors.New("as many requests are at work as can be")
 
 var errFull = port.ErrUnavailable.Saying("too many requests are at work; nothing was done").Because(errShed)
+
+// Why requests are shed, as the log tells.
+const (
+	noPlace = "requests are shed: as many as are allowed are at work"
+	noRoom  = "requests are shed: too many wait for the store's connections"
+)
 
 // shedLine is how often the log tells that requests are shed.
 const shedLine = 10 * time.Second
@@ -36,8 +42,10 @@ type shedding struct {
 	count atomic.Int64
 }
 
-// admitted gives the request a place for as long as it is at work; reading on behind a refusal is no work. Error: errFull.
+// admitted gives the request a place for as long as it is at work; reading on behind a refusal is no work. Only here is
+// one turned away because others wait for the store: it has done nothing yet. Error: errFull.
 func (s *Server) admitted(next echo.HandlerFunc) echo.HandlerFunc {
+	next = s.whileThereIsRoom(next)
 	if s.slots == nil {
 		return next
 	}
@@ -47,18 +55,31 @@ func (s *Server) admitted(next echo.HandlerFunc) echo.HandlerFunc {
 			defer func() { <-s.slots }()
 			return next(c)
 		default:
-			s.shed.tell(s.log, cap(s.slots))
+			s.shed.tell(s.log, noPlace, slog.Int("limit", cap(s.slots)))
 			return errFull
 		}
 	}
 }
 
+func (s *Server) whileThereIsRoom(next echo.HandlerFunc) echo.HandlerFunc {
+	if s.config.Crowded == nil {
+		return next
+	}
+	return func(c echo.Context) error {
+		if s.config.Crowded() {
+			s.turned.tell(s.log, noRoom)
+			return errFull
+		}
+		return next(c)
+	}
+}
+
 // tell has the log tell now and then, so that overload is not made worse by lines about it.
-func (s *shedding) tell(log *slog.Logger, limit int) {
+func (s *shedding) tell(log *slog.Logger, why string, more ...any) {
 	count := s.count.Add(1)
 	now, told := time.Now().UnixNano(), s.told.Load()
 	if now-told >= int64(shedLine) && s.told.CompareAndSwap(told, now) {
 		s.count.Add(-count)
-		log.Warn("requests are shed: as many as are allowed are at work", "shed", count, "limit", limit)
+		log.Warn(why, append([]any{"shed", count}, more...)...)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,44 @@ func TestWhatFindsNoPlaceIsShedAtOnceAndLeavesNoRecord(t *testing.T) {
 	e.send(t, outcomeOf(third, "ConfirmPayment")).isProblem(t, http.StatusNotFound, "not_found")
 	e.send(t, third).is(t, http.StatusOK)
 	assert.Len(t, e.log.lines(t, "requests are shed: as many as are allowed are at work"), 1, "one line for all of them")
+	assert.NotContains(t, e.log.String(), `"level":"ERROR"`)
+}
+
+// crowding is a store that a test has crowded.
+func crowding(crowded *atomic.Bool) setting {
+	return func(c *httpapi.Config) { c.Crowded = crowded.Load }
+}
+
+func TestWhoeverHasNotBegunIsShedWhileTheStoreIsCrowdedAndWhoeverHasIsAnswered(t *testing.T) {
+	var crowded atomic.Bool
+	e := onMemory(t, allowing(2), crowding(&crowded), scraped)
+	id, other := e.place(t), confirming(e.place(t))
+	h, call := storetest.Holding(storetest.Approving)
+	e.provider.Next(call)
+	paid := make(chan answer, 1)
+	go func() {
+		a, err := e.try(t.Context(), confirming(id))
+		assert.NoError(t, err)
+		paid <- a
+	}()
+	<-h.Reached
+	crowded.Store(true)
+
+	for range 3 { // each gives its place back
+		e.send(t, other).isShed(t)
+	}
+	e.send(t, get("/api/orders/"+id)).isShed(t)
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/"} {
+		assert.Equal(t, http.StatusOK, e.send(t, get(path)).status, path)
+	}
+	h.Release()
+	a := <-paid
+	assert.Equal(t, http.StatusOK, a.status, "its completion is not turned away: "+a.body)
+
+	crowded.Store(false)
+	e.send(t, outcomeOf(other, "ConfirmPayment")).isProblem(t, http.StatusNotFound, "not_found")
+	e.send(t, other).is(t, http.StatusOK)
+	assert.Len(t, e.log.lines(t, "requests are shed: too many wait for the store's connections"), 1, "one line for all of them")
 	assert.NotContains(t, e.log.String(), `"level":"ERROR"`)
 }
 

@@ -21,7 +21,7 @@ func onEveryStore(t *testing.T, test func(t *testing.T, work port.UnitOfWork)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) { test(t, inMemory(t)) })
 	for name, database := range gormtest.All {
-		t.Run(name, func(t *testing.T) { test(t, database(t).Open(t, 16)) })
+		t.Run(name, func(t *testing.T) { test(t, patiently(t, database(t))) })
 	}
 }
 
@@ -65,7 +65,7 @@ func TestAnExpiredKeyIsNewOnDatabases(t *testing.T) {
 // swept sweeps, and demands that so many records were there to be deleted.
 func swept(t *testing.T, work port.UnitOfWork, records int) {
 	t.Helper()
-	n, err := idempotent.Sweep(t.Context(), work)
+	n, err := idempotent.Sweep(t.Context(), work, idempotent.Pace{})
 	require.NoError(t, err)
 	require.Equal(t, records, n)
 }

@@ -3,10 +3,13 @@ package httpapi_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +46,8 @@ var hurried = idempotent.Config{
 type shaken struct {
 	edges    []edge
 	provider *storetest.Provider
-	fragile  bool // the store's faults are on, too
+	fragile  bool // the store's faults are on, too; else it may still lose a commit by itself
+	unsaid   bool // they are on, and the check is not told
 	works    []*dozing
 	troubles []trouble
 }
@@ -58,7 +62,7 @@ func (s *shaken) shake(chance *rand.Rand) {
 	for _, w := range s.works {
 		w.nod(true)
 	}
-	if s.fragile {
+	if s.fragile || s.unsaid {
 		for _, f := range s.troubles {
 			f.shake(chance)
 		}
@@ -74,13 +78,22 @@ func (s *shaken) calm() {
 	}
 }
 
+// losesCommits tells whether an unknown outcome may still become known: because it is meant to, or because a commit gave no
+// answer all the same. A server that is short of a processor keeps one for longer than anybody waits.
+func (s *shaken) losesCommits() bool {
+	return s.fragile || slices.ContainsFunc(s.works, (*dozing).hasLost)
+}
+
 // dozing is a store whose callers fall asleep before a transaction now and then, for longer than their lease: as a process
-// does that is stopped, or short of a processor.
+// does that is stopped, or short of a processor. It remembers whether a commit gave no answer.
 type dozing struct {
 	port.UnitOfWork
+	lost atomic.Bool
 	mu   sync.Mutex
 	nods bool
 }
+
+func (d *dozing) hasLost() bool { return d.lost.Load() }
 
 const dozeOneIn = 12
 
@@ -97,7 +110,11 @@ func (d *dozing) Do(ctx context.Context, wait port.Wait, fn func(tx port.Tx) err
 	if sleeps {
 		time.Sleep(hurried.Lease + rand.N(hurried.Lease))
 	}
-	return d.UnitOfWork.Do(ctx, wait, fn)
+	err := d.UnitOfWork.Do(ctx, wait, fn)
+	if errors.Is(err, port.ErrCommitUnknown) {
+		d.lost.Store(true)
+	}
+	return err
 }
 
 // lossy is a store without a wire: what a wire could do to it is played.
@@ -201,6 +218,25 @@ func hastily(t *testing.T, url string) port.UnitOfWork {
 	return s
 }
 
+// What a store loses that was to lose nothing is as unknown to the clients as what it was to lose.
+func TestACommitThatAStoreLosesByItselfIsNoFaultOfTheService(t *testing.T) {
+	store := memory.New(time.Now)
+	troubles, stores := played(store, store)
+	lost := 0
+	for seed := range uint64(10) {
+		service := instances(t, soundly, stores...)
+		service.unsaid, service.troubles = true, troubles
+		h, err := service.record(t, seed)
+		require.NoError(t, err)
+		if service.losesCommits() {
+			lost++
+		}
+		result := h.check()
+		require.Equal(t, porcupine.Ok, result, "history %d", seed)
+	}
+	require.Positive(t, lost)
+}
+
 // Every other history is of a store that loses commits, too; the rest is held to more, since fewer answers are unknown.
 func TestWhatConcurrentClientsSeeHasAnOrderThatExplainsIt(t *testing.T) {
 	for name, open := range shakenOn {
@@ -209,6 +245,7 @@ func TestWhatConcurrentClientsSeeHasAnOrderThatExplainsIt(t *testing.T) {
 			troubles, stores := open(t)
 			var slowest time.Duration
 			said := map[string]int{}
+			byItself := 0
 			for seed := range histories(t) {
 				t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 					service := instances(t, soundly, stores...)
@@ -219,6 +256,9 @@ func TestWhatConcurrentClientsSeeHasAnOrderThatExplainsIt(t *testing.T) {
 						require.Fail(t, "no order explains it", "%s; drawn in %s", result, h.draw(t))
 					}
 					slowest = max(slowest, h.settled)
+					if !service.fragile && service.losesCommits() {
+						byItself++
+					}
 					for _, o := range h.orders {
 						for _, x := range o.story.exchanges {
 							said[x.code]++
@@ -226,7 +266,8 @@ func TestWhatConcurrentClientsSeeHasAnOrderThatExplainsIt(t *testing.T) {
 					}
 				})
 			}
-			t.Logf("answers: %v; every key had its outcome %s after the faults at the latest", said, slowest.Round(time.Millisecond))
+			t.Logf("answers: %v; every key had its outcome %s after the faults at the latest; %d stores without faults lost a commit",
+				said, slowest.Round(time.Millisecond), byItself)
 		})
 	}
 }

@@ -29,7 +29,7 @@ func TestOperatorsOnMemory(t *testing.T) { suite(t, inMemory, operatorChecks...)
 func TestOperatorsOnDatabases(t *testing.T) {
 	for name, database := range gormtest.All {
 		t.Run(name, func(t *testing.T) {
-			suite(t, func(t *testing.T) port.UnitOfWork { return database(t).Open(t, 16) }, operatorChecks...)
+			suite(t, func(t *testing.T) port.UnitOfWork { return patiently(t, database(t)) }, operatorChecks...)
 		})
 	}
 }

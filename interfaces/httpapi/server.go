@@ -45,6 +45,8 @@ type Config struct {
 	Origins []string
 	// MaxInFlight is how many requests may be at work at once; zero: any number.
 	MaxInFlight int
+	// Crowded tells that the store has no room for a request that has not begun; nil: it always has.
+	Crowded func() bool
 	// RateLimit is how many requests per second an actor may send, with a burst of twice that; zero: any number.
 	RateLimit int
 	// Clock is what the rate is measured by; nil: time.Now.
@@ -71,8 +73,9 @@ type Server struct {
 	log    *slog.Logger
 	ready  readiness
 	slots  capacity
-	shed   shedding
-	rates  *rates // nil without a limit
+	shed   shedding // for want of a place
+	turned shedding // for want of room in the store
+	rates  *rates   // nil without a limit
 }
 
 // New makes the edge.

@@ -219,9 +219,9 @@ func documentsComeBack(t *testing.T, e edge) {
 func cleaningForgetsNoEntry(t *testing.T, e edge) {
 	id := e.booking(t, invoice("inv-1")).member(t, "journalEntryId")
 	e.repeating(t, invoice("inv-1"))
-	_, err := idempotent.Sweep(t.Context(), e.work)
+	_, err := idempotent.Sweep(t.Context(), e.work, idempotent.Pace{})
 	require.NoError(t, err)
-	_, err = oversight.SweepAudit(t.Context(), e.work, -time.Hour)
+	_, err = oversight.SweepAudit(t.Context(), e.work, idempotent.Pace{}, -time.Hour)
 	require.NoError(t, err)
 	assert.Equal(t, id, e.repeating(t, invoice("inv-1")).member(t, "journalEntryId"))
 }
