@@ -24,7 +24,7 @@ type line struct {
 // that waits for two transactions to end.
 func newLine(long int, c Config) *line {
 	return &line{
-		long: int64(max(long, c.Pool+c.Pool/2)), burst: c.LockTimeout / 4, memory: twice(c.LockTimeout), since: time.Now(),
+		long: int64(max(long, c.Pool+c.Pool/2)), burst: c.LockTimeout, memory: twice(c.LockTimeout), since: time.Now(),
 	}
 }
 
