@@ -78,7 +78,7 @@ func (g ground) hammered(r *running, paidBefore bool, happens func()) (payments 
 		var hammering sync.WaitGroup
 		for range clients {
 			hammering.Go(func() {
-				for over.Err() == nil {
+				for asked := false; !asked || over.Err() == nil; asked = true { // also if placing the order took all the time
 					a, err := r.ask(context.WithoutCancel(over), p.path, p.key, p.body)
 					if err != nil {
 						g.t.Error(err)
