@@ -177,11 +177,14 @@ func (r *running) inTheEnd(p *insistence) {
 	assert.NoError(r.t, p.insist(r.t.Context(), func() *running { return r }), p.key)
 }
 
-// fresh is the payments of n orders that have just been placed.
+// fresh is the payments of n orders that have just been placed, by a client who comes again when he is told to: on a busy
+// machine a short lock timeout is over soon.
 func (r *running) fresh(name string, n int) (payments []*insistence) {
 	r.t.Helper()
 	for i := range n {
-		payments = append(payments, paymentOf(r.placed(fmt.Sprint("place-", name, i)), fmt.Sprint("pay-", name, i)))
+		order := placing(fmt.Sprint("place-", name, i))
+		order.insistHere(r)
+		payments = append(payments, paymentOf(orderIn(order.final[0]), fmt.Sprint("pay-", name, i)))
 	}
 	return payments
 }
