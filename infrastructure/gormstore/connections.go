@@ -37,23 +37,25 @@ func (s *Store) open(ctx context.Context, wait port.Wait, readOnly bool) (link, 
 	started := time.Now()
 	s.line.join(started)
 	l, err := s.engine.open(ctx, wait, readOnly)
-	s.line.leave()
 	s.usage.waiting.Add(int64(time.Since(started)))
 	if err != nil {
+		s.line.leave()
 		s.usage.none.Add(1)
 		return nil, err
 	}
 	s.usage.got.Add(1)
 	s.usage.inUse.Add(1)
-	return countedLink{s.watched(ctx, l), &s.usage}, nil
+	return countedLink{s.watched(ctx, l), &s.usage, s.line}, nil
 }
 
 type countedLink struct {
 	link
 	usage *usage
+	line  *line
 }
 
 func (l countedLink) end() {
 	l.link.end()
 	l.usage.inUse.Add(-1)
+	l.line.leave()
 }

@@ -74,7 +74,7 @@ func NewLine(c Config) Line {
 	if c.URL != "" {
 		long = longForOne
 	}
-	return Line{newLine(long, c)}
+	return Line{newLine(0, long, c)}
 }
 
 // Join has one more wait since then.

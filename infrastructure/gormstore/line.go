@@ -11,20 +11,21 @@ import (
 // there has been a line for some time; from then on everybody who finds a long one, until nobody has found one for longer
 // than those who were turned away stay away. Time, and not the length alone: what a line takes is not known before.
 type line struct {
+	served int64         // so many are at work, whoever comes on top of that waits
 	long   int64         // so many that wait are a long line
 	burst  time.Duration // a line that is no older is not too long
 	memory time.Duration // how long after the last one was turned away the next crowd is not taken for one
 	since  time.Time     // what times are counted from
-	count  atomic.Int64
-	formed atomic.Int64 // when somebody last came and found nobody waiting
-	strict atomic.Int64 // until when a long line is too long at once
+	count  atomic.Int64  // who waits or is at work: so who has just been served is not taken for one who waits
+	formed atomic.Int64  // when somebody last came and found nobody waiting
+	strict atomic.Int64  // until when a long line is too long at once
 }
 
-// newLine makes a line that is long with so many, or with half as many again as there are connections: who is last in
-// that waits for two transactions to end.
-func newLine(long int, c Config) *line {
+// newLine makes a line before so many that are served at once. It is long with so many, or with half as many again as there
+// are connections: who is last in that waits for two transactions to end.
+func newLine(served, long int, c Config) *line {
 	return &line{
-		long: int64(max(long, c.Pool+c.Pool/2)), burst: c.LockTimeout, memory: twice(c.LockTimeout), since: time.Now(),
+		served: int64(served), long: int64(max(long, c.Pool+c.Pool/2)), burst: c.LockTimeout, memory: twice(c.LockTimeout), since: time.Now(),
 	}
 }
 
@@ -36,7 +37,7 @@ const (
 )
 
 func (l *line) join(now time.Time) {
-	if l.count.Add(1) == 1 {
+	if l.count.Add(1) == l.served+1 {
 		l.formed.Store(int64(now.Sub(l.since)))
 	}
 }
@@ -45,7 +46,7 @@ func (l *line) leave() { l.count.Add(-1) }
 
 // isTooLong is asked for somebody who would join. True turns him away.
 func (l *line) isTooLong(now time.Time) bool {
-	if l.count.Load() < l.long {
+	if l.count.Load()-l.served < l.long {
 		return false
 	}
 	at := now.Sub(l.since)

@@ -130,3 +130,30 @@ func TestAStoreIsCrowdedWhileTransactionsWaitAndNoneOfThemIsTurnedAway(t *testin
 		})
 	}
 }
+
+// As many as are served at once are no line, and who has just been served is in none: thirty-nine clients of sixteen
+// connections are never turned away, in whatever order they are woken.
+func TestWhoIsServedIsInNoLine(t *testing.T) {
+	for name, database := range gormtest.All {
+		t.Run(name, func(t *testing.T) {
+			s := database(t).Open(t, 16)
+			s.TurnsAway()
+			over, end := context.WithTimeout(t.Context(), time.Second)
+			defer end()
+			var clients sync.WaitGroup
+			for range 39 {
+				clients.Go(func() {
+					for over.Err() == nil {
+						assert.False(t, s.Crowded())
+						assert.NoError(t, s.Do(context.WithoutCancel(over), port.Fully, func(tx port.Tx) error {
+							tx.Now()
+							return nil
+						}))
+					}
+				})
+			}
+			clients.Wait()
+			assert.False(t, s.Crowded())
+		})
+	}
+}

@@ -54,16 +54,16 @@ var ErrAddress = errors.New(`must be "sqlite:PATH", "postgres://…" or "postgre
 func Open(ctx context.Context, c Config) (*Store, error) {
 	switch path, isSQLite := strings.CutPrefix(c.URL, "sqlite:"); {
 	case isSQLite && path != "":
-		return openStore(c, c.Pool+1, longForOne, newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
+		return openStore(c.Pool+1, newLine(1, longForOne, c), newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
 	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
-		return openStore(c, c.Pool, longForMany, newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
+		return openStore(c.Pool, newLine(c.Pool, longForMany, c), newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
 	default:
 		return nil, ErrAddress
 	}
 }
 
 func openStore(
-	c Config, connections, long int, newBuilder func() (builder, error), s ddl, open func() (engine, error),
+	connections int, l *line, newBuilder func() (builder, error), s ddl, open func() (engine, error),
 ) (*Store, error) {
 	b, err := newBuilder()
 	if err != nil {
@@ -73,7 +73,7 @@ func openStore(
 	if err != nil {
 		return nil, err
 	}
-	return &Store{engine: e, sql: b, schema: s, usage: usage{max: connections}, line: newLine(long, c)}, nil
+	return &Store{engine: e, sql: b, schema: s, usage: usage{max: connections}, line: l}, nil
 }
 
 // Close ends all connections.
