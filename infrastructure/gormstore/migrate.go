@@ -120,8 +120,17 @@ func metAnother(ctx context.Context, p *goose.Provider, current int64, err error
 // room than that for the log, the proof fails, too. Nothing but a write tells of a disk that is full.
 const proof = `UPDATE readiness SET proof = randomblob(61440)`
 
-// Ready tells whether the store can be read and written and its schema is at least this program's.
+// Ready tells whether the store can be read and written and its schema is at least this program's. Who asks stands in the
+// line for connections as everybody does, and once more if that was in vain: a crowd is no broken store.
 func (s *Store) Ready(ctx context.Context) error {
+	err := s.works(ctx)
+	if errors.Is(err, errNoConnection) && ctx.Err() == nil {
+		err = s.works(ctx)
+	}
+	return err
+}
+
+func (s *Store) works(ctx context.Context) error {
 	target, err := s.schema.target()
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool
 	defer cancel()
 	conn, err := e.pool.Acquire(acquire)
 	if err != nil {
-		return nil, port.ErrUnavailable.Because(fmt.Errorf("no connection: %w", err))
+		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, err))
 	}
 	l := &postgresLink{ctx: ctx, conn: conn, reads: readOnly, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
 	if wait == port.Briefly {

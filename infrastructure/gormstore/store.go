@@ -43,6 +43,8 @@ type engine interface {
 var (
 	// errAgain says that the transaction has to start anew.
 	errAgain = errors.New("the transaction must be repeated")
+	// errNoConnection says that there was none in time.
+	errNoConnection = errors.New("no connection")
 	// errBusy says that the wait for what another transaction holds ran out.
 	errBusy = errors.New("another transaction holds it")
 )
