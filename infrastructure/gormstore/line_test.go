@@ -157,3 +157,27 @@ func TestWhoIsServedIsInNoLine(t *testing.T) {
 		})
 	}
 }
+
+// A crowd is no broken store: readiness waits once more before it says so.
+func TestAStoreWhoseConnectionsAreTakenForAMomentIsReady(t *testing.T) {
+	const lockTimeout = 500 * time.Millisecond
+	s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
+		URL: gormtest.PostgreSQL(t).URL, Pool: 1, LockTimeout: lockTimeout,
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	held, release := make(chan struct{}), make(chan struct{})
+	var working sync.WaitGroup
+	working.Go(func() {
+		assert.NoError(t, s.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+			tx.Now()
+			close(held)
+			<-release
+			return nil
+		}))
+	})
+	<-held
+	time.AfterFunc(lockTimeout*5/4, func() { close(release) })
+	assert.NoError(t, s.Ready(t.Context()))
+	working.Wait()
+}
