@@ -178,6 +178,7 @@ func TestAStoreWhoseConnectionsAreTakenForAMomentIsReady(t *testing.T) {
 	})
 	<-held
 	time.AfterFunc(lockTimeout*5/4, func() { close(release) })
-	assert.NoError(t, s.Ready(t.Context()))
+	err = s.Ready(t.Context())
 	working.Wait()
+	require.NoError(t, err)
 }
