@@ -39,6 +39,14 @@ func TestARequestIsALineAndAConflictAnotherUnderOneID(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(requests[2], `"requestId"`), "once in a line")
 }
 
+func TestRequestsAreNoLinesWhereOnlyWarningsAreLogged(t *testing.T) {
+	r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_LOG_LEVEL": "warn"})
+	order := r.placed("place-1f0c")
+	require.Equal(t, http.StatusOK, r.post(order+"/confirm-payment", "pay-1f0c", thousand).status)
+	r.stop()
+	assert.Empty(t, r.lines(`"msg":"request"`))
+}
+
 // Secrets and keys are planted wherever a request has room for them, on the loudest level.
 func TestWhatIsPlantedInARequestIsInNoLineOfTheLog(t *testing.T) {
 	r := serving(t, map[string]string{"KAKUTEI_DATABASE_URL": "memory:", "KAKUTEI_LOG_LEVEL": "debug"})

@@ -72,10 +72,10 @@ func (s *Server) caller(c echo.Context) (Caller, error) {
 		return Caller{}, ErrUnauthenticated
 	}
 	caller, err := s.config.Auth.Authenticate(c.Request().Context(), token)
-	if f, ok := fault.From(err); ok && f.Code() == ErrUnauthenticated.Code() {
-		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge+`, error="invalid_token"`)
-	}
 	if err != nil {
+		if f, ok := fault.From(err); ok && f.Code() == ErrUnauthenticated.Code() {
+			c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge+`, error="invalid_token"`)
+		}
 		return Caller{}, err
 	}
 	visitOf(c).actor = caller.Actor

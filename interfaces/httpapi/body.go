@@ -56,6 +56,9 @@ func isJSON(h http.Header) bool {
 	if len(types) != 1 || len(h["Content-Encoding"]) > 0 {
 		return false
 	}
+	if types[0] == typeJSON { // as nearly everybody writes it
+		return true
+	}
 	mediaType, _, err := mime.ParseMediaType(types[0])
 	return err == nil && mediaType == typeJSON
 }

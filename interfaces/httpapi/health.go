@@ -70,7 +70,7 @@ func (s *Server) getReadyz(c echo.Context) error {
 func getHealthz(c echo.Context) error { return sendHealth(c, "alive") }
 
 func sendHealth(c echo.Context, status string) error {
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	notStored.on(c.Response().Header())
 	return sendView(c, http.StatusOK, struct {
 		Status string `json:"status"`
 	}{status})

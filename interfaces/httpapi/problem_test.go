@@ -171,6 +171,7 @@ func TestALaterVersionsRefusalKeepsItsStatus(t *testing.T) {
 
 func TestTheLogNamesKeysByTheirDigestAndHasNoTokens(t *testing.T) {
 	const key, token = "a-key-that-is-secret", "demo-carol@a-company"
+	began := time.Now()
 	e := onMemory(t)
 	e.provider.Next(storetest.Unreachable)
 	id := e.send(t, placing().key(key).token(token)).is(t, 201).member(t, "orderId").(string)
@@ -189,6 +190,10 @@ func TestTheLogNamesKeysByTheirDigestAndHasNoTokens(t *testing.T) {
 	}
 	lines := e.log.lines(t, "request")
 	require.Len(t, lines, 7)
+	at, err := time.Parse(time.RFC3339Nano, lines[0]["time"].(string))
+	require.NoError(t, err)
+	assert.WithinRange(t, at, began, time.Now())
+	assert.Equal(t, "INFO", lines[0]["level"])
 	assert.Equal(t, "POST", lines[0]["method"])
 	assert.Equal(t, "/api/orders", lines[0]["route"])
 	assert.InDelta(t, 201, lines[0]["status"], 0)

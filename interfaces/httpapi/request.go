@@ -14,13 +14,9 @@ import (
 
 // routeAsSent makes Echo route by the path as it was sent, so that %2F is part of a name and ends none, and a name is
 // decoded once, by pathName. Echo alone would take the decoded path whenever encoding it again gives what was sent.
-func routeAsSent(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		address := c.Request().URL
-		if address.RawPath == "" {
-			address.RawPath = address.EscapedPath()
-		}
-		return next(c)
+func routeAsSent(address *url.URL) {
+	if address.RawPath == "" {
+		address.RawPath = address.EscapedPath()
 	}
 }
 
@@ -36,9 +32,11 @@ func pathName(c echo.Context, parameter string) string {
 
 // queryOf is the query, which may have these parameters, each once, and no others. The error is a fault.Invalid without
 // pointers, which lead into bodies only.
-func queryOf(r *http.Request, allowed ...string) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
+func queryOf(r *http.Request, allowed ...string) (query url.Values, err error) {
+	if r.URL.RawQuery == "" {
+		return query, nil
+	}
+	if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		return nil, invalidQuery("the query cannot be read")
 	}
 	for name, values := range query {

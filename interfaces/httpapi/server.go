@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -92,8 +93,7 @@ func New(config Config) *Server {
 	}
 	s.echo.HTTPErrorHandler = s.answerError
 	s.echo.Logger.SetOutput(slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn).Writer())
-	s.echo.Pre(routeAsSent)
-	s.echo.Use(s.begin, s.logged, recovered, s.sharing, s.onlyLoopback, s.onlyKnownMethods)
+	s.echo.Use(composed(s.begin, s.logged, recovered, s.sharing, s.onlyLoopback, s.onlyKnownMethods))
 	s.routes()
 	return s
 }
@@ -101,7 +101,7 @@ func New(config Config) *Server {
 func (s *Server) routes() {
 	e := s.echo
 	// What works on the store needs a place; what tells how the service is never does.
-	api := func(method, path string, handler echo.HandlerFunc) { e.Add(method, path, handler, s.admitted) }
+	api := func(method, path string, handler echo.HandlerFunc) { e.Add(method, path, s.admitted(handler)) }
 	api(http.MethodPost, pathOrders, s.post(http.StatusCreated, s.placeOrder))
 	api(http.MethodGet, pathOrder, s.getOrder)
 	api(http.MethodPost, pathConfirm, s.post(http.StatusOK, s.confirmPayment))
@@ -143,8 +143,21 @@ func (s *Server) routes() {
 	}
 }
 
+// composed is these, from the outermost to the innermost, as one that is put together once: Echo would put them together
+// anew for every request. It must be the only one, since it goes on with what the router has found.
+func composed(all ...echo.MiddlewareFunc) echo.MiddlewareFunc {
+	whole := func(c echo.Context) error { return c.Handler()(c) }
+	for _, outer := range slices.Backward(all) {
+		whole = outer(whole)
+	}
+	return func(echo.HandlerFunc) echo.HandlerFunc { return whole }
+}
+
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	routeAsSent(r.URL)
+	s.echo.ServeHTTP(w, r)
+}
 
 const (
 	// readTimeout is what a client has for its whole request; 64 KiB take that long at 35 kbit/s.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -28,7 +27,7 @@ func (s *Server) routeMetrics() {
 		return
 	}
 	scraped := func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+		notStored.on(c.Response().Header())
 		s.config.Metrics.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}
@@ -46,17 +45,12 @@ func (s *Server) tell(c echo.Context, took time.Duration) {
 	})
 }
 
-type requestIDKey struct{}
-
 // RequestID is the id of the request that the context belongs to, as it is answered; empty when there is none.
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
-}
-
-// named is the request with its id in the context, for whatever is logged on its behalf.
-func named(r *http.Request, id string) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
+		return v.requestID
+	}
+	return ""
 }
 
 // traceID is the trace that a request is in; empty when it is in none, or nobody traces.

@@ -29,23 +29,22 @@ type visit struct {
 	connection context.Context // over when the client has hung up; only what shows and does nothing may end by it
 }
 
-const visitName = "visit"
+type visitKey struct{}
 
 func visitOf(c echo.Context) *visit {
-	v, _ := c.Get(visitName).(*visit)
+	v, _ := c.Request().Context().Value(visitKey{}).(*visit)
 	return v
 }
 
 // begin sets what every answer has, whatever becomes of the request.
 func (s *Server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		v := &visit{requestID: requestID(c.Request().Header), connection: c.Request().Context()}
-		request, header := named(c.Request(), v.requestID), c.Response().Header()
-		c.Set(visitName, v)
+		request, header := c.Request(), c.Response().Header()
+		v := &visit{requestID: requestID(request.Header), connection: request.Context()}
 		header.Set(echo.HeaderXRequestID, v.requestID)
 		secure(header)
 		if isAPI(request) {
-			header.Set(echo.HeaderCacheControl, "no-store")
+			notStored.on(header)
 		}
 		if isOrderPost(c) {
 			if v.key, v.keyErr = keyIn(request.Header); v.keyErr == nil {
@@ -54,7 +53,8 @@ func (s *Server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		// The answer does not depend on the connection: neither a client that hangs up nor the server's read timeout
 		// leaves a request half done.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), s.config.Deadline)
+		detached := context.WithValue(context.WithoutCancel(v.connection), visitKey{}, v)
+		ctx, cancel := context.WithTimeout(detached, s.config.Deadline)
 		defer cancel()
 		c.SetRequest(request.WithContext(ctx))
 		err := next(c)
@@ -94,13 +94,19 @@ func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		v, took := visitOf(c), time.Since(started)
 		s.tell(c, took)
-		attributes := []slog.Attr{
+		ctx, lines := c.Request().Context(), s.log.Handler()
+		if !lines.Enabled(ctx, slog.LevelInfo) {
+			return nil
+		}
+		// written past the logger, which would look up from where for each line
+		line := slog.NewRecord(started.Add(took), slog.LevelInfo, "request", 0)
+		attributes := append(make([]slog.Attr, 0, 8),
 			slog.String("method", c.Request().Method),
 			slog.String("route", c.Path()),
 			slog.Int("status", c.Response().Status),
 			slog.Duration("duration", took),
 			slog.String("requestId", v.requestID),
-		}
+		)
 		if v.actor != "" {
 			attributes = append(attributes, slog.String("actor", v.actor))
 		}
@@ -110,7 +116,8 @@ func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
 		if v.code != "" {
 			attributes = append(attributes, slog.String("code", string(v.code)))
 		}
-		s.log.LogAttrs(c.Request().Context(), slog.LevelInfo, "request", attributes...)
+		line.AddAttrs(attributes...)
+		_ = lines.Handle(ctx, line) // as every logger does: there is nowhere to tell of it
 		return nil
 	}
 }
