@@ -113,12 +113,12 @@ func stillVacant(ctx context.Context, tx port.Tx, n idempotency.Reservation) err
 
 // tellReserved tells what the reservation's transaction has done, or why it has not.
 func (r *run) tellReserved(ctx context.Context, now reserved, err error) {
-	var happened []port.Happening
+	happened := make([]port.Happening, 0, 3)
 	switch {
 	case err != nil:
-		happened = []port.Happening{port.Stopped}
+		happened = append(happened, port.Stopped)
 	case now.replayed:
-		happened = []port.Happening{port.Replayed}
+		happened = append(happened, port.Replayed)
 	default:
 		if now.takeover {
 			happened = append(happened, port.Takeover)

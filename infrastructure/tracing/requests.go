@@ -36,8 +36,11 @@ func (t *Tracing) Requests(next http.Handler) http.Handler {
 // Request tells the span of a request what became of it, once it is answered: its method, the route that it met (empty
 // for none), the status, and the code of the problem unless that was a recorded one.
 func (t *Tracing) Request(ctx context.Context, method, route string, status int, code fault.Code) {
+	if t == nil {
+		return
+	}
 	span := trace.SpanFromContext(ctx)
-	if t == nil || !span.IsRecording() {
+	if !span.IsRecording() {
 		return
 	}
 	switch method {
