@@ -15,8 +15,8 @@ import (
 // UnitOfWork runs functions in transactions: the one way to the store.
 type UnitOfWork interface {
 	// Do runs fn in a transaction and commits what it wrote, or nothing when it fails or panics. When the store asks for
-	// it (serialization failure, deadlock, busy), fn runs again from the start, three times in all: so it has no effect
-	// outside tx but variables that it sets anew each time.
+	// it (serialization failure, deadlock, busy), fn runs again from the start, three times in all, and once more if it has
+	// shared the store's transaction with others: so it has no effect outside tx but variables that it sets anew each time.
 	//
 	// Errors: fn's own, nothing is written; ErrUnavailable, nothing is written; ErrCommitUnknown, nobody knows.
 	Do(ctx context.Context, wait Wait, fn func(tx Tx) error) error

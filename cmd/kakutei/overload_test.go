@@ -115,7 +115,8 @@ func firstLine(log, text string) string {
 }
 
 // With the settings as they come there are many more places than connections: what is too much for the database is shed
-// all the same.
+// all the same. The crowd that they are in the first second is taken as it is, and late; so the storm is long enough for it
+// to be the smaller part of what is accepted.
 func TestTenTimesTheLoadOnTheDefaultSettingsIsShedAndWhatIsAcceptedIsAnsweredAsBefore(t *testing.T) {
 	g := groundOn(t, pgtest.Empty(t))
 	r := serving(t, g.env)
@@ -123,7 +124,8 @@ func TestTenTimesTheLoadOnTheDefaultSettingsIsShedAndWhatIsAcceptedIsAnsweredAsB
 	require.NoError(t, err)
 
 	const connections = 16 // KAKUTEI_DB_POOL
-	calm := r.shop("calm-", connections, 3*time.Second)
+	const calmFor, stormFor = 3 * time.Second, 10 * time.Second
+	calm := r.shop("calm-", connections, calmFor)
 	assert.Zero(t, calm.shed, "this much is sustainable")
 	assert.Empty(t, calm.other)
 
@@ -146,7 +148,7 @@ func TestTenTimesTheLoadOnTheDefaultSettingsIsShedAndWhatIsAcceptedIsAnsweredAsB
 			}
 		}
 	}()
-	storm := r.shop("storm-", 10*connections, 6*time.Second)
+	storm := r.shop("storm-", 10*connections, stormFor)
 	close(stop)
 	probes := <-probed
 
@@ -154,8 +156,9 @@ func TestTenTimesTheLoadOnTheDefaultSettingsIsShedAndWhatIsAcceptedIsAnsweredAsB
 		len(calm.paid), calm.median(), len(storm.paid), storm.median(), storm.shed, probes)
 	assert.Empty(t, storm.other, "accepted or shed, nothing else")
 	assert.Greater(t, storm.shed, len(storm.paid))
-	assert.Greater(t, len(storm.paid), len(calm.paid), "in twice the time: the work goes on")
-	assert.Less(t, storm.median(), 4*calm.median(), "in a queue it would be ten times as long")
+	assert.Greater(t, 2*float64(len(storm.paid))/stormFor.Seconds(), float64(len(calm.paid))/calmFor.Seconds(),
+		"at half of the rate at least: the work goes on")
+	assert.Less(t, storm.median(), 2*calm.median(), "it is let in where it hardly waits; in a queue it would be ten times as long")
 	assert.Positive(t, probes)
 	assert.Regexp(t, "too many wait for the store's connections", firstLine(r.stderr.String(), "requests are shed"))
 	g.agrees()

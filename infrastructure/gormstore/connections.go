@@ -4,17 +4,16 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"kakutei/application/port"
 )
 
-// Connections is how a store's connections stand.
+// Connections is how a store's connections stand. A transaction has one for itself, or transactions that go together share
+// one.
 type Connections struct {
-	Max      int // at most, SQLite's writer among them
-	InUse    int // on which a transaction is open
-	Acquired int64
-	Refused  int64         // transactions that got none in time
-	Waited   time.Duration // for all of them, SQLite's turns to write included
+	Max      int           // at most, SQLite's writer among them
+	InUse    int           // on which a transaction is open, or one for several
+	Acquired int64         // how often one was taken, SQLite's turns to write included
+	Refused  int64         // transactions that got none in time, nor a share in one
+	Waited   time.Duration // how long transactions waited for one or for a lane, each by itself, SQLite's turns included
 }
 
 // usage counts connections for one kind of database as for the other.
@@ -32,30 +31,56 @@ func (s *Store) Connections() Connections {
 	}
 }
 
-// open takes a connection, and counts it until its end.
-func (s *Store) open(ctx context.Context, wait port.Wait, readOnly bool) (link, error) {
+// open finds a way to the database for a transaction, by what it asks first.
+func (s *Store) open(ctx context.Context, tx *session, writes []write, questions []question) (l link, err error) {
 	started := time.Now()
 	s.line.join(started)
-	l, err := s.engine.open(ctx, wait, readOnly)
+	w := way{wait: tx.wait, reads: tx.reads}
+	if s.lanes != nil && sociable(writes, questions) {
+		l, err = s.lanes.open(ctx, w, tx.alone, questions)
+	} else {
+		l, err = s.connect(ctx, w)
+	}
 	s.usage.waiting.Add(int64(time.Since(started)))
 	if err != nil {
 		s.line.leave()
 		s.usage.none.Add(1)
 		return nil, err
 	}
+	return linedLink{s.watched(ctx, l), s.line}, nil
+}
+
+// linedLink counts as at work until its end.
+type linedLink struct {
+	link
+	line *line
+}
+
+func (l linedLink) end() {
+	l.link.end()
+	l.line.leave()
+}
+
+// connect takes a connection, and counts it until its end. Those who share it have been let go by open before, and wait here.
+func (s *Store) connect(ctx context.Context, w way) (link, error) {
+	started := time.Now()
+	l, err := s.engine.open(ctx, w)
+	s.usage.waiting.Add(int64(w.together) * int64(time.Since(started)))
+	if err != nil {
+		s.usage.none.Add(int64(w.together))
+		return nil, err
+	}
 	s.usage.got.Add(1)
 	s.usage.inUse.Add(1)
-	return countedLink{s.watched(ctx, l), &s.usage, s.line}, nil
+	return countedLink{l, &s.usage}, nil
 }
 
 type countedLink struct {
 	link
 	usage *usage
-	line  *line
 }
 
 func (l countedLink) end() {
 	l.link.end()
 	l.usage.inUse.Add(-1)
-	l.line.leave()
 }

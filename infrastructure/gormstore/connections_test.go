@@ -3,6 +3,8 @@ package gormstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,7 +34,10 @@ func TestConnectionsAreCountedWhileATransactionIsOpen(t *testing.T) {
 				assert.Equal(t, 1, s.Connections().InUse)
 				hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()
-				require.ErrorIs(t, s.Do(hurried, port.Briefly, func(port.Tx) error { return nil }), port.ErrUnavailable)
+				require.ErrorIs(t, s.Do(hurried, port.Briefly, func(tx port.Tx) error {
+					tx.Now()
+					return nil
+				}), port.ErrUnavailable)
 				return undone
 			})
 			require.ErrorIs(t, err, undone)
@@ -43,6 +48,47 @@ func TestConnectionsAreCountedWhileATransactionIsOpen(t *testing.T) {
 			assert.GreaterOrEqual(t, after.Waited-before.Waited, 50*time.Millisecond)
 		})
 	}
+}
+
+// Those who go together take one connection, and each of them waits for it.
+func TestACompanyTakesOneConnectionAndEachOfItsMembersWaits(t *testing.T) {
+	const lockTimeout = time.Second
+	s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
+		URL: gormtest.PostgreSQL(t).URL, Pool: 1, LockTimeout: lockTimeout,
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	gather := func(check func(error)) {
+		var reading sync.WaitGroup
+		s.GatherReads(t, 5, func() {
+			for i := range 5 {
+				reading.Go(func() {
+					check(s.Read(t.Context(), func(tx port.Tx) error {
+						_, err := tx.Records().Find(t.Context(), idempotency.Scope{Key: idempotency.Key(fmt.Sprint("none-", i))})
+						return err
+					}))
+				})
+			}
+		})
+		reading.Wait()
+	}
+	before := s.Connections()
+	gather(func(err error) { assert.ErrorIs(t, err, idempotency.ErrNotFound) })
+	after := s.Connections()
+	assert.EqualValues(t, 1, after.Acquired-before.Acquired)
+	assert.Zero(t, after.Refused-before.Refused)
+
+	require.NoError(t, s.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		tx.Now() // this one has the connection
+		before = s.Connections()
+		gather(func(err error) { assert.ErrorIs(t, err, port.ErrUnavailable) })
+		return nil
+	}))
+	after = s.Connections()
+	assert.Zero(t, after.Acquired-before.Acquired)
+	assert.EqualValues(t, 5, after.Refused-before.Refused)
+	assert.GreaterOrEqual(t, after.Waited-before.Waited, 5*lockTimeout)
+	assert.Zero(t, after.InUse)
 }
 
 // watch keeps what it is told.

@@ -46,6 +46,11 @@ func (r *entryRow) columns() []any {
 	}
 }
 
+// newEntryTypes are PostgreSQL's of the columns.
+var newEntryTypes = typesOf(map[string]string{
+	"id": "uuid", "version": "bigint", "total": "bigint", "posted_at": "timestamptz", "lines": "jsonb",
+}, columnsIn(entryColumns))
+
 // values are the arguments for all columns, in their order.
 func (r *entryRow) values() []any {
 	return []any{
@@ -68,7 +73,7 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 	insert := r.sql.often("new entry", booked.values(), func(db *gorm.DB) *gorm.DB {
 		return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "posting_key"}}, DoNothing: true}).Create(&booked)
 	})
-	err = r.later(write{statement: insert, taken: taken{column: "id", constraint: "journal_entries_pkey", by: errIDTaken}})
+	err = r.later(write{statement: insert.typed(newEntryTypes...), taken: taken{column: "id", constraint: "journal_entries_pkey", by: errIDTaken}})
 	if err != nil {
 		return err
 	}
@@ -77,11 +82,9 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 		return db.Model(&entryRow{}).Select(entryColumns).Clauses(clause.Locking{Strength: "KEY SHARE"}).
 			Where("posting_key = ? AND NOT (id = ? AND posted_at = ?)", mine...).Find(&[]entryRow{})
 	})
-	return r.later(write{statement: look, none: func() { stands(e) }, each: func(answer row) error {
-		found, err := standing(answer)
-		if err == nil {
-			stands(found)
-		}
+	found := e
+	return r.later(write{statement: look.typed("text", "uuid", "timestamptz"), met: func(int) { stands(found) }, each: func(answer row) (err error) {
+		found, err = standing(answer)
 		return err
 	}})
 }

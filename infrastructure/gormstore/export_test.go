@@ -2,6 +2,9 @@ package gormstore
 
 import (
 	"math"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,23 +71,162 @@ func AtCommit(t *testing.T, s *Store, happen func()) {
 // Line is a line before connections that a test makes.
 type Line struct{ line *line }
 
-// NewLine makes one for a store with these settings.
+// NewLine makes one for a store with these settings, as Open does.
 func NewLine(c Config) Line {
-	long := longForMany
-	if c.URL != "" {
-		long = longForOne
+	if strings.HasPrefix(c.URL, "sqlite:") {
+		return Line{newLine(1, longForOne, c)}
 	}
-	return Line{newLine(0, long, c)}
+	return Line{newLine(c.Pool, longForMany, c)}
 }
 
-// Join has one more wait since then.
+// Join has one more come then, to work or to wait.
 func (l Line) Join(at time.Time) { l.line.join(at) }
 
-// Leave has one wait no more.
+// Leave has one go who was at work or waited.
 func (l Line) Leave() { l.line.leave() }
 
 // IsTooLong asks for one who would join then.
 func (l Line) IsTooLong(at time.Time) bool { return l.line.isTooLong(at) }
 
-// TurnsAway has the store take no crowd from now on, as if it had just turned somebody away.
-func (s *Store) TurnsAway() { s.line.strict.Store(math.MaxInt64) }
+// TurnsAway has the store take no crowd from now on, as if it had turned somebody away some time ago.
+func (s *Store) TurnsAway() { s.line.warned.Store(math.MaxInt64) }
+
+// Width is how many lanes there are, with a test for the transactions.
+type Width struct{ width *width }
+
+// NewWidth begins at so many of the most that there can be.
+func NewWidth(most, lanes int) Width {
+	w := newWidth(most)
+	w.best = lanes
+	return Width{&w}
+}
+
+// Lanes is how many there are now.
+func (w Width) Lanes() int { return w.width.lanes() }
+
+// Took tells of a transaction that has ended then.
+func (w Width) Took(d time.Duration, now time.Time) { w.width.took(d, now) }
+
+// Widen is for one who stays for long.
+func (w Width) Widen(now time.Time) { w.width.widen(now) }
+
+// Queue is who waits for a lane, and what is held.
+type Queue struct {
+	lanes   *lanes
+	queue   *queue
+	members []*member // in the order of coming
+}
+
+// NewQueue waits for so many lanes of a database that takes so long for each of those who go together.
+func NewQueue(lanes int, each time.Duration) *Queue {
+	l := newLanes(nil, builder{}, Config{Pool: lanes})
+	q := &l.queues[paying]
+	q.width.best, q.each = lanes, each
+	return &Queue{lanes: l, queue: q}
+}
+
+// How somebody goes on who comes.
+const (
+	Waits    = waits
+	First    = first
+	OfItsOwn = ofItsOwn
+)
+
+// Come has one more come who takes hold of these.
+func (q *Queue) Come(holds ...any) entered {
+	m := &member{queue: q.queue, holds: holds}
+	q.members = append(q.members, m)
+	return q.lanes.enter(q.queue, m, false)
+}
+
+// Next are those who go next, by the order of coming from 0.
+func (q *Queue) Next() []int {
+	numbers := []int{}
+	for _, m := range q.queue.next() {
+		numbers = append(numbers, slices.Index(q.members, m))
+	}
+	return numbers
+}
+
+// Take has one hold one thing more.
+func (q *Queue) Take(who int, what any) bool { return q.lanes.take(q.members[who], what) }
+
+// Drop has one let go of what it holds.
+func (q *Queue) Drop(who int) { q.lanes.drop(q.members[who]) }
+
+// Withdraw has one wait no more.
+func (q *Queue) Withdraw(who int) bool { return q.lanes.withdraw(q.queue, q.members[who]) }
+
+// Held is how many things somebody holds.
+func (q *Queue) Held() int { return len(q.lanes.held) }
+
+// Gather has n transactions go together that start begins: they wait until all of them do.
+func (s *Store) Gather(t *testing.T, n int, start func()) {
+	t.Helper()
+	s.gather(t, &s.lanes.queues[paying], n, start)
+}
+
+// GatherReads has n reads go together.
+func (s *Store) GatherReads(t *testing.T, n int, start func()) {
+	t.Helper()
+	s.gather(t, &s.lanes.queues[reading], n, start)
+}
+
+func (s *Store) gather(t *testing.T, q *queue, n int, start func()) {
+	t.Helper()
+	l := s.lanes
+	l.mu.Lock()
+	require.Zero(t, q.taken, "lanes are taken")
+	q.taken = q.width.most
+	l.mu.Unlock()
+	start()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(q.waiting) == n
+	}, 10*time.Second, time.Millisecond)
+	l.mu.Lock()
+	q.taken, q.width, q.each = 1, newWidth(q.width.most), 0
+	l.mu.Unlock()
+	l.pass(q)
+}
+
+// Held is how many records and orders somebody holds.
+func (s *Store) Held() int {
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	return len(s.lanes.held)
+}
+
+// ForMany is a statement's text for several, with parameters of these types.
+func ForMany(one string, types ...string) (string, error) {
+	return forMany(one, together{types: types})
+}
+
+// ArrayOf is PostgreSQL's text of a list.
+func ArrayOf(values ...any) (string, error) {
+	rows := make([][]any, len(values))
+	for i, v := range values {
+		rows[i] = []any{v}
+	}
+	return arrayOf(rows, 0)
+}
+
+// GivenUp has a company form none of whose members ever moves, and waits until it is given up. Who has formed it does
+// nothing meanwhile that would order what he has done before what the timer does.
+func GivenUp() {
+	l := newLanes(nil, builder{}, Config{Pool: 1})
+	q := &l.queues[paying]
+	q.taken = 1
+	over := make(chan bool)
+	go func() {
+		newGroup(l, q, []*member{{queue: q}, {queue: q}})
+		<-over
+	}()
+	for taken := 1; taken > 0; runtime.Gosched() {
+		l.mu.Lock()
+		taken = q.taken
+		l.mu.Unlock()
+	}
+	close(over)
+}

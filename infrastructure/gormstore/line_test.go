@@ -14,86 +14,150 @@ import (
 	"kakutei/infrastructure/gormstore/gormtest"
 )
 
-// The line of these tests stands before 16 connections, with a lock timeout of a second: 24 who wait are a long line, a
-// crowd is taken for as long, and remembered for twice that.
-func lineOf16() gormstore.Line {
-	return gormstore.NewLine(gormstore.Config{Pool: 16, LockTimeout: time.Second})
+// The line of these tests stands before 16 connections, all of which are at work, with a lock timeout of a second: 24 who
+// wait are a long line, and a crowd is taken for as long as that. Then for two seconds only 20 are let in, four of whom
+// wait, and for four seconds a long line is too long at once.
+func lineOf16(at time.Time) gormstore.Line {
+	l := gormstore.NewLine(gormstore.Config{Pool: 16, LockTimeout: time.Second})
+	join(l, 16, at)
+	return l
+}
+
+func join(l gormstore.Line, n int, at time.Time) {
+	for range n {
+		l.Join(at)
+	}
+}
+
+func leave(l gormstore.Line, n int) {
+	for range n {
+		l.Leave()
+	}
 }
 
 const moment = time.Millisecond
 
 func TestACrowdThatComesAtOnceIsTakenHoweverLargeItIs(t *testing.T) {
-	l, start := lineOf16(), time.Now()
+	start := time.Now()
+	l := lineOf16(start)
 	for n := range 500 {
 		assert.False(t, l.IsTooLong(start.Add(999*moment)), "%d wait", n)
 		l.Join(start)
 	}
-	for range 500 {
-		l.Leave()
-	}
+	leave(l, 500)
 	for range 500 { // the next one, as soon as nobody waits any more
-		assert.False(t, l.IsTooLong(start.Add(300*moment)))
+		assert.False(t, l.IsTooLong(start.Add(2099*moment)))
 		l.Join(start.Add(1100 * moment))
 	}
 }
 
 func TestALongLineThatStandsIsTooLongAndAShortOneNever(t *testing.T) {
-	l, start := lineOf16(), time.Now()
-	for range 23 {
-		l.Join(start)
-	}
+	start := time.Now()
+	l := lineOf16(start)
+	join(l, 23, start)
 	assert.False(t, l.IsTooLong(start.Add(time.Hour)), "thirty-nine clients that never pause are served by sixteen connections")
 	l.Join(start.Add(time.Hour))
 	assert.True(t, l.IsTooLong(start.Add(time.Hour)), "somebody has been waiting all the time")
+}
+
+func TestALineStandsFromWhenSomebodyCameAndFoundNobodyWaiting(t *testing.T) {
+	start := time.Now()
+	l := lineOf16(start)
+	join(l, 24, start)
+	assert.False(t, l.IsTooLong(start.Add(999*moment)))
+	assert.True(t, l.IsTooLong(start.Add(1000*moment)), "at least a lock timeout")
+
+	l = lineOf16(start)
+	join(l, 24, start)
+	leave(l, 24) // sixteen are at work all the time
+	join(l, 24, start.Add(500*moment))
+	assert.False(t, l.IsTooLong(start.Add(1499*moment)), "nobody waited in between")
+	assert.True(t, l.IsTooLong(start.Add(1500*moment)))
+}
+
+// overloaded is a line that has just turned somebody away, and is as long as before.
+func overloaded(t *testing.T) (l gormstore.Line, at time.Time) {
+	t.Helper()
+	start := time.Now()
+	l = lineOf16(start)
+	join(l, 24, start)
+	require.True(t, l.IsTooLong(start.Add(time.Second)))
+	return l, start.Add(time.Second)
+}
+
+// Who has been let in does not wait for all the others who want to be.
+func TestAfterALongLineHasTurnedSomebodyAwayOnlyAFewAreLetInForTwoLockTimeouts(t *testing.T) {
+	l, then := overloaded(t)
+	leave(l, 20)
+	assert.True(t, l.IsTooLong(then), "twenty are at work or wait")
 	l.Leave()
-	assert.False(t, l.IsTooLong(start.Add(time.Hour)), "it is short again")
+	assert.False(t, l.IsTooLong(then), "they are the few, with one more")
+	l.Join(then)
+	assert.True(t, l.IsTooLong(then.Add(1999*moment)))
+	assert.False(t, l.IsTooLong(then.Add(2000*moment)), "a long line is tried again")
+	join(l, 19, then.Add(2000*moment))
+	assert.False(t, l.IsTooLong(then.Add(2000*moment)), "twenty-three wait")
+}
+
+// All of them come again, as long as they are turned away: they would never be let in.
+func TestWhoIsTurnedAwayAsOneTooManyForAFewExtendsNothing(t *testing.T) {
+	l, then := overloaded(t)
+	leave(l, 20)
+	for after := range 2000 {
+		require.True(t, l.IsTooLong(then.Add(time.Duration(after)*moment)))
+	}
+	assert.False(t, l.IsTooLong(then.Add(2000*moment)))
+	leave(l, 4)
+	join(l, 24, then.Add(4000*moment))
+	assert.False(t, l.IsTooLong(then.Add(4000*moment)), "nor how long the next crowd is taken for none")
 }
 
 // Whoever was turned away comes again, and all of them do: that is no crowd that will be gone in a moment.
-func TestAfterSomebodyWasTurnedAwayALongLineIsTooLongAtOnce(t *testing.T) {
-	l, now := lineOf16(), time.Now()
-	fill := func() {
-		for range 24 {
-			l.Join(now)
-		}
-	}
-	empty := func() {
-		for range 24 {
-			l.Leave()
-		}
-	}
-	fill()
-	now = now.Add(1000 * moment)
-	require.True(t, l.IsTooLong(now))
-	empty()
+func TestForFourLockTimeoutsAfterSomebodyWasTurnedAwayALongLineIsTooLongAtOnce(t *testing.T) {
+	l, then := overloaded(t)
+	leave(l, 24)
+	then = then.Add(3999 * moment)
+	join(l, 23, then)
+	require.False(t, l.IsTooLong(then), "a short one is not")
+	l.Join(then)
+	require.True(t, l.IsTooLong(then))
 
-	now = now.Add(1999 * moment)
-	fill()
-	require.True(t, l.IsTooLong(now), "this is remembered, and is another reason to remember")
-	empty()
+	leave(l, 20)
+	then = then.Add(1999 * moment)
+	assert.True(t, l.IsTooLong(then), "again only a few are let in")
+	leave(l, 4)
+	then = then.Add(2000 * moment)
+	join(l, 24, then)
+	require.True(t, l.IsTooLong(then), "and again a long line is too long at once")
 
-	now = now.Add(2000 * moment)
-	fill()
-	assert.False(t, l.IsTooLong(now), "nobody has been turned away for so long: it is a new crowd")
+	leave(l, 24)
+	then = then.Add(4000 * moment)
+	join(l, 24, then)
+	assert.False(t, l.IsTooLong(then), "nobody has found a long line for so long: it is a new crowd")
 }
 
 func TestALineIsLongByItsConnections(t *testing.T) {
 	for name, c := range map[string]struct {
-		config gormstore.Config
-		long   int
+		config            gormstore.Config
+		served, long, few int
 	}{
-		"many connections":           {gormstore.Config{Pool: 100}, 150},
-		"few connections":            {gormstore.Config{Pool: 2}, 24},
-		"SQLite, which has a writer": {gormstore.Config{Pool: 16, URL: "sqlite:"}, 48},
+		"many connections":           {gormstore.Config{Pool: 100}, 100, 150, 125},
+		"few connections":            {gormstore.Config{Pool: 2}, 2, 24, 8},
+		"SQLite, which has a writer": {gormstore.Config{Pool: 16, URL: "sqlite:"}, 1, 48, 20},
 	} {
-		c.config.LockTimeout = time.Second
-		l, start := gormstore.NewLine(c.config), time.Now()
-		for range c.long - 1 {
+		t.Run(name, func(t *testing.T) {
+			c.config.LockTimeout = time.Second
+			l, start := gormstore.NewLine(c.config), time.Now()
+			join(l, c.served+c.long-1, start)
+			now := start.Add(time.Second)
+			assert.False(t, l.IsTooLong(now))
 			l.Join(start)
-		}
-		assert.False(t, l.IsTooLong(start.Add(time.Second)), name)
-		l.Join(start)
-		assert.True(t, l.IsTooLong(start.Add(time.Second)), name)
+			assert.True(t, l.IsTooLong(now))
+			leave(l, c.served+c.long-c.few)
+			assert.True(t, l.IsTooLong(now), "more than a few")
+			l.Leave()
+			assert.False(t, l.IsTooLong(now), "a few")
+		})
 	}
 }
 
@@ -121,7 +185,10 @@ func TestAStoreIsCrowdedWhileTransactionsWaitAndNoneOfThemIsTurnedAway(t *testin
 			})
 			<-held
 			for range 48 {
-				do(func(port.Tx) error { return nil })
+				do(func(tx port.Tx) error {
+					tx.Now()
+					return nil
+				})
 			}
 			require.Eventually(t, s.Crowded, time.Minute, time.Millisecond)
 			close(release)

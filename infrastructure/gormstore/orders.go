@@ -65,6 +65,20 @@ var changeable = []string{
 	"written_off", "attempt_provider", "paying_key", "payment_id", "charge_id", "paid_at", "cancelled_at", "cancel_reason",
 }
 
+// orderTypes are PostgreSQL's of the columns that are no text.
+var orderTypes = map[string]string{
+	"id": "uuid", "amount": "bigint", "placed_at": "timestamptz", "version": "integer", "attempt": "integer",
+	"attempt_amount": "bigint", "attempt_begun_at": "timestamptz", "written_off": "integer", "payment_id": "uuid",
+	"paid_at": "timestamptz", "cancelled_at": "timestamptz", "lines": "jsonb",
+}
+
+var (
+	newOrderTypes    = typesOf(orderTypes, columnsIn(orderColumns))
+	lockedOrderTypes = []string{"uuid", "text"}
+	openOrderTypes   = []string{"uuid", "text", "text", "uuid", "text"}
+	announcedTypes   = []string{"uuid", "text", "text", "text", "text", "text", "uuid"}
+)
+
 // values are the arguments for all columns, in their order.
 func (r *orderRow) values() []any {
 	return []any{
@@ -116,12 +130,16 @@ func (r orders) held(row orderRow) (*order.Order, error) {
 func (r orders) read(
 	ctx context.Context, name string, id order.ID, customer string, options ...clause.Expression,
 ) (orderRow, error) {
-	q := r.sql.often(name, []any{string(id), customer}, func(db *gorm.DB) *gorm.DB {
+	q := question{statement: r.sql.often(name, []any{string(id), customer}, func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(orderColumns).Clauses(options...).
 			Where("id = ? AND customer_id = ?", string(id), customer).Find(&[]orderRow{})
-	})
+	})}
 	var found orderRow
-	if err := r.ask(ctx, q, func(answer row) error { return answer.Scan(found.columns()...) }); err != nil {
+	q.each = func(answer row) error { return answer.Scan(found.columns()...) }
+	if len(options) > 0 {
+		q.types, q.holds, q.skips = lockedOrderTypes, id, true
+	}
+	if err := r.askAll(ctx, q); err != nil {
 		return orderRow{}, busyOrder(err)
 	}
 	return found, nil
@@ -168,7 +186,7 @@ func (a *announced) fetch(b builder, n idempotency.Reservation) question {
 		})
 	})
 	each := func(answer row) error { return answer.Scan(a.row.columns()...) }
-	return question{statement: q, each: each, busy: order.ErrPaymentInProgress}
+	return question{statement: q.typed(announcedTypes...), each: each, busy: order.ErrPaymentInProgress, holds: a.id}
 }
 
 // taken is the announced order, once, if it is the one that is asked for and has come along.
@@ -194,6 +212,23 @@ UNION ALL
 SELECT false, ` + orderColumns + ` FROM orders
 WHERE id = @id AND customer_id = @customer AND NOT EXISTS (SELECT FROM open)`
 
+// lockIfOpenMany is that for many. One that another transaction holds is not waited for: it is read as it is, and if the
+// request could change it, nobody knows whether it is locked (NULL).
+const lockIfOpenMany = `WITH open AS (
+	SELECT found.* @each CROSS JOIN LATERAL (
+		SELECT nth, ` + orderColumns + ` FROM orders
+		WHERE id = $1 AND customer_id = $2 AND (status = 'PLACED' OR status = 'PAYMENT_PENDING' AND paying_key = $3)
+		FOR UPDATE SKIP LOCKED
+	) AS found
+)
+SELECT nth, true, ` + orderColumns + ` FROM open
+UNION ALL
+SELECT nth, found.* @each CROSS JOIN LATERAL (
+	SELECT CASE WHEN status = 'PLACED' OR status = 'PAYMENT_PENDING' AND paying_key = $3 THEN NULL ELSE false END,
+		` + orderColumns + ` FROM orders
+	WHERE id = $1 AND customer_id = $2 AND NOT EXISTS (SELECT FROM open WHERE open.nth = each_of.nth) OFFSET 0
+) AS found`
+
 // LockIfOpen implements order.Repository. SQLite's transactions have the whole file to themselves: there, reading is
 // locking.
 func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key string) (*order.Order, error) {
@@ -203,17 +238,24 @@ func (r orders) LockIfOpen(ctx context.Context, id order.ID, customer, key strin
 	q := r.sql.often("open order", []any{string(id), customer, key, string(id), customer}, func(db *gorm.DB) *gorm.DB {
 		return db.Raw(lockIfOpen, map[string]any{"id": string(id), "customer": customer, "key": key})
 	})
+	q.together = together{types: openOrderTypes, text: lockIfOpenMany}
 	if row, ok := r.ahead.taken(id, customer, key); ok {
 		return r.held(row)
 	}
 	for range tries {
 		var found orderRow
-		var locked bool
-		err := r.ask(ctx, q, func(answer row) error { return answer.Scan(append([]any{&locked}, found.columns()...)...) })
+		var locked *bool
+		each := func(answer row) error { return answer.Scan(append([]any{&locked}, found.columns()...)...) }
+		err := r.askAll(ctx, question{statement: q, each: each, holds: id})
 		if err != nil {
 			return nil, busyOrder(err)
 		}
-		if locked {
+		switch {
+		case found.ID == "":
+			return nil, order.ErrNotFound
+		case locked == nil: // in company; who is alone waits
+			return nil, r.fail(errAlone)
+		case *locked:
 			return r.held(found)
 		}
 		o, err := found.order()
@@ -230,9 +272,8 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 	if err := row.setLines(o.State().Lines); err != nil {
 		return r.fail(err)
 	}
-	return r.later(write{statement: r.sql.often("new order", row.values(), func(db *gorm.DB) *gorm.DB {
-		return db.Create(&row)
-	})})
+	insert := r.sql.often("new order", row.values(), func(db *gorm.DB) *gorm.DB { return db.Create(&row) })
+	return r.later(write{statement: insert.typed(newOrderTypes...)})
 }
 
 // Save implements order.Repository. Of an order that this transaction has locked, only what has changed is sent, and the
@@ -251,7 +292,7 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 	c := changesOf(changeable, before, row.changeables())
 	w.statement = r.sql.often("changed order "+c.name, append(c.values, row.ID, stored), func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(c.columns).Where("id = ? AND version = ?", row.ID, stored).Updates(row)
-	})
+	}).typed(typesOf(orderTypes, c.columns, "uuid", "integer")...)
 	return r.later(w)
 }
 

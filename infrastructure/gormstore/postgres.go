@@ -23,6 +23,9 @@ const connectTimeout = 5 * time.Second
 // brief is how long a reservation waits for what another transaction holds.
 const brief = 100 * time.Millisecond
 
+// glance is how long a transaction on a lane waits for it.
+const glance = 10 * time.Millisecond
+
 // postgresEngine talks to PostgreSQL, pipelined: an exchange is one round trip, however many statements it has.
 type postgresEngine struct {
 	pool        *pgxpool.Pool
@@ -47,20 +50,28 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 	return &postgresEngine{pool: pool, lockTimeout: c.LockTimeout}, nil
 }
 
+// keepsPlans tells whether a connection keeps the statements that it has prepared, as pgx does unless the address says no.
+func (e *postgresEngine) keepsPlans() bool {
+	return e.pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+}
+
 func (e *postgresEngine) close() error {
 	e.pool.Close()
 	return nil
 }
 
-func (e *postgresEngine) open(ctx context.Context, wait port.Wait, readOnly bool) (link, error) {
+func (e *postgresEngine) open(ctx context.Context, w way) (link, error) {
 	acquire, cancel := context.WithTimeout(ctx, e.lockTimeout)
 	defer cancel()
 	conn, err := e.pool.Acquire(acquire)
 	if err != nil {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, err))
 	}
-	l := &postgresLink{ctx: ctx, conn: conn, reads: readOnly, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
-	if wait == port.Briefly {
+	l := &postgresLink{ctx: ctx, conn: conn, reads: w.reads, onLane: w.onLane, together: w.together > 0, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
+	switch {
+	case w.onLane:
+		l.rowWait = min(glance, e.lockTimeout)
+	case w.wait == port.Briefly:
 		l.rowWait = min(brief, e.lockTimeout)
 	}
 	return l, nil
@@ -76,6 +87,10 @@ const (
 	set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true)`
 	postgresReading = `SELECT now(), false, set_config('lock_timeout', $1, true),
 	set_config('statement_timeout', $2, true), set_config('transaction_read_only', 'on', true)`
+	// A statement for many is planned once, and looks up each by its index: how many there will be, and how large the tables
+	// have become meanwhile, is not known then.
+	postgresTogether = `, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 )
 
 // errReadOnly says that the server lets this connection write nothing. A new one may be let, or be with another server.
@@ -87,6 +102,8 @@ type postgresLink struct {
 	ctx         context.Context //nolint:containedctx // the transaction's: it bounds the rollback too
 	conn        *pgxpool.Conn
 	reads       bool
+	onLane      bool
+	together    bool
 	rowWait     time.Duration
 	lockTimeout time.Duration
 	begun       bool
@@ -104,6 +121,8 @@ func (l *postgresLink) exchange(ctx context.Context, writes []write, questions .
 	switch {
 	case err == nil:
 		return nil
+	case l.onLane && isPostgres(err, lockNotAvailable): // whoever may wait longer does so elsewhere
+		return fmt.Errorf("%w: %w", errAlone, err)
 	case (broken || l.demoted) && ctx.Err() == nil: // nothing is committed, and another connection may be whole
 		return fmt.Errorf("%w: %w", errAgain, err)
 	default:
@@ -125,6 +144,8 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 			return fmt.Errorf("%w: %w", port.ErrCommitUnknown, errNotReplicated)
 		}
 		return nil
+	case l.onLane && isPostgres(err, lockNotAvailable):
+		return fmt.Errorf("%w: %w", errAlone, err)
 	case l.demoted:
 		return fmt.Errorf("%w: %w", errAgain, err)
 	case broken && !pgconn.SafeToRetry(err):
@@ -151,6 +172,9 @@ func (l *postgresLink) send(
 		if !l.reads {
 			batch.Queue(postgresBegin)
 			settings = postgresSettings
+		}
+		if l.together {
+			settings += postgresTogether
 		}
 		batch.Queue(settings, milliseconds(l.rowWait), milliseconds(twice(l.lockTimeout)))
 	}
@@ -210,8 +234,11 @@ func (l *postgresLink) receiveBegin(results pgx.BatchResults) error {
 	}
 	var clock time.Time
 	var serverReadOnly bool
-	var discarded string
-	if err := results.QueryRow().Scan(&clock, &serverReadOnly, &discarded, &discarded, &discarded); err != nil {
+	into := []any{&clock, &serverReadOnly, nil, nil, nil, nil, nil, nil, nil}
+	if !l.together {
+		into = into[:5]
+	}
+	if err := results.QueryRow().Scan(into...); err != nil {
 		return err
 	}
 	if l.clock.IsZero() {
@@ -343,6 +370,11 @@ func isBroken(err error) bool {
 	default:
 		return true
 	}
+}
+
+func isPostgres(err error, code string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == code
 }
 
 // postgresFault names the server's "no", unless the write has.

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"kakutei/application/port"
 	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 )
@@ -57,6 +58,13 @@ var replaceable = []string{
 	"disputed", "completed_at", "expires_at", "refusal", "created_id", "request", "document",
 }
 
+// recordTypes are PostgreSQL's of the replaceable columns that are no text.
+var recordTypes = map[string]string{
+	"token": "uuid", "executions": "integer", "created_at": "timestamptz", "lease_expires_at": "timestamptz",
+	"recoveries": "integer", "recover_from": "timestamptz", "disputed": "boolean", "completed_at": "timestamptz",
+	"expires_at": "timestamptz", "request": "bytea", "document": "bytea",
+}
+
 // values are the arguments for all columns, in their order.
 func (r *recordRow) values() []any {
 	return append([]any{r.Operation, r.Actor, r.IdempotencyKey}, r.replacement()...)
@@ -82,6 +90,24 @@ VALUES (@operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRE
 ON CONFLICT DO NOTHING
 RETURNING created_at, lease_expires_at`
 
+// reserveMany is that for many, told by their tokens.
+const reserveMany = `WITH granted AS (
+	INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status,
+		executions, created_at, lease_expires_at, request)
+	SELECT $1, $2, $3, $4, $5, 'IN_PROGRESS', 1, now(), now() + $6 * interval '1 microsecond', $7
+	@each
+	ORDER BY $1, $2, $3
+	ON CONFLICT DO NOTHING
+	RETURNING token, created_at, lease_expires_at
+)
+SELECT each_of.nth, created_at, lease_expires_at @each JOIN granted ON granted.token = $5`
+
+var (
+	reservationTypes = []string{"text", "text", "text", "text", "uuid", "bigint", "bytea"}
+	standingTypes    = []string{"text", "text", "text", "uuid"}
+	scopeTypes       = []string{"text", "text", "text"}
+)
+
 // Reserve implements idempotency.Repository. All is asked in one exchange.
 func (r records) Reserve(
 	ctx context.Context, n idempotency.Reservation, lease time.Duration,
@@ -105,6 +131,13 @@ func (r records) Reserve(
 		}},
 		{statement: r.standing(n), each: func(answer row) error { return answer.Scan(stands.columns()...) }},
 	}
+	if r.wait == port.Briefly { // who waits longer does so alone
+		questions[0].holds = n.Scope
+		questions[0].together = together{types: reservationTypes, text: reserveMany}
+		questions[1].types = standingTypes
+		undo := r.withdrawal(n)
+		questions[0].undo = &undo
+	}
 	if r.ahead.id != "" {
 		questions = append(questions, r.ahead.fetch(r.sql, n))
 	}
@@ -122,6 +155,14 @@ func (r records) Reserve(
 		}
 	}
 	return idempotency.Record{}, idempotency.ErrInProgress.Because(errors.New("the record comes and goes"))
+}
+
+// withdrawal takes a reservation back in the transaction that has made it.
+func (r records) withdrawal(n idempotency.Reservation) statement {
+	return r.sql.often("withdrawal", append(scopeValues(n.Scope), string(n.Token)), func(db *gorm.DB) *gorm.DB {
+		return db.Where(ofScope+" AND token = @token", scoped(n.Scope, map[string]any{"token": string(n.Token)})).
+			Delete(&recordRow{})
+	})
 }
 
 // standing asks for the record that stands in a reservation's way: any but what this transaction has inserted. With the
@@ -173,7 +214,8 @@ func (r records) Replace(_ context.Context, old, next idempotency.Record) error 
 				"token": before.Token, "status": before.Status,
 			})).Updates(row)
 	})
-	return r.later(write{statement: update, miss: idempotency.ErrLost, busy: idempotency.ErrInProgress})
+	types := typesOf(recordTypes, c.columns, "text", "text", "text", "uuid", "text")
+	return r.later(write{statement: update.typed(types...), miss: idempotency.ErrLost, busy: idempotency.ErrInProgress})
 }
 
 // Find implements idempotency.Repository.
@@ -188,6 +230,9 @@ func (r records) find(
 		return db.Model(&recordRow{}).Select(recordColumns).Clauses(options...).Where(ofScope, scoped(s, nil)).
 			Find(&[]recordRow{})
 	})
+	if name == "record" {
+		q = q.typed(scopeTypes...)
+	}
 	var found recordRow
 	if err := r.ask(ctx, q, func(answer row) error { return answer.Scan(found.columns()...) }); err != nil {
 		return idempotency.Record{}, err

@@ -1,10 +1,13 @@
 package gormstore
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"kakutei/application/port"
 )
@@ -78,4 +81,18 @@ var errUnreadable = errors.New("cannot be read")
 
 func unreadable(what, id string, err error) error {
 	return port.ErrUnavailable.Because(fmt.Errorf("gormstore: %s %s %w: %w", what, id, errUnreadable, err))
+}
+
+// columnsIn are the names in a list of columns.
+func columnsIn(list string) []string {
+	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+}
+
+// typesOf are the types of columns, text where nothing else is said, and then these.
+func typesOf(notText map[string]string, columns []string, more ...string) []string {
+	types := make([]string, 0, len(columns)+len(more))
+	for _, column := range columns {
+		types = append(types, cmp.Or(notText[column], "text"))
+	}
+	return append(types, more...)
 }

@@ -31,9 +31,12 @@ type row interface{ Scan(into ...any) error }
 // session is one transaction as the repositories use it (port.Tx).
 type session struct {
 	ctx    context.Context //nolint:containedctx // the transaction's own, for Now, which takes none
+	store  *Store
 	sql    builder
-	link   link
+	wait   port.Wait
 	reads  bool // only
+	alone  bool // it shares its way with no other transaction
+	link   link // nil until something is asked
 	writes []write
 	failed error // the first error of the database: after it nothing may be committed
 	ahead  announced
@@ -46,8 +49,11 @@ var errReads = errors.New("gormstore: a reading transaction writes nothing")
 
 // Now brings the store's time, with an exchange of its own if it is the first thing that is asked.
 func (s *session) Now() time.Time {
-	if s.link.now().IsZero() && s.failed == nil {
-		_ = s.fail(s.link.exchange(s.ctx, nil)) // told by the next statement
+	if (s.link == nil || s.link.now().IsZero()) && s.failed == nil {
+		_ = s.fail(s.exchange(s.ctx, nil)) // told by the next statement
+	}
+	if s.link == nil {
+		return time.Time{}
 	}
 	return s.link.now()
 }
@@ -93,14 +99,39 @@ func (s *session) askAll(ctx context.Context, questions ...question) error {
 	}
 	waiting := s.writes
 	s.writes = nil
-	return s.fail(s.link.exchange(ctx, waiting, questions...))
+	return s.fail(s.exchange(ctx, waiting, questions...))
+}
+
+// exchange opens the way to the database, if that has not been done: by what is asked first it is known whether others
+// can come along.
+func (s *session) exchange(ctx context.Context, writes []write, questions ...question) (err error) {
+	if s.link == nil {
+		if s.link, err = s.store.open(s.ctx, s, writes, questions); err != nil { //nolint:contextcheck // the transaction's own
+			return err
+		}
+	}
+	return s.link.exchange(ctx, writes, questions...)
 }
 
 func (s *session) commit(ctx context.Context) error {
 	if s.failed != nil {
 		return s.failed
 	}
+	if s.link == nil {
+		if len(s.writes) == 0 {
+			return nil
+		}
+		if err := s.exchange(ctx, nil); err != nil {
+			return err
+		}
+	}
 	return s.link.commit(ctx, s.writes)
+}
+
+func (s *session) end() {
+	if s.link != nil {
+		s.link.end()
+	}
 }
 
 func (s *session) fail(err error) error {

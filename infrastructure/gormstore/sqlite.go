@@ -85,14 +85,14 @@ func (e *sqliteEngine) close() error {
 	return errors.Join(e.file.letGo(), e.writer.Close(), e.readers.Close())
 }
 
-func (e *sqliteEngine) open(ctx context.Context, _ port.Wait, readOnly bool) (link, error) {
+func (e *sqliteEngine) open(ctx context.Context, w way) (link, error) {
 	acquire, cancel := context.WithTimeout(ctx, e.lockTimeout)
 	defer cancel()
 	if err := errors.Join(e.file.meet(acquire), e.file.present()); err != nil {
 		return nil, port.ErrUnavailable.Because(err)
 	}
 	db, begin, done := e.readers, "BEGIN", func() {}
-	if !readOnly {
+	if !w.reads {
 		db, begin, done = e.writer, "BEGIN IMMEDIATE", func() { <-e.writing }
 		select {
 		case e.writing <- struct{}{}:

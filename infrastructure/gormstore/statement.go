@@ -23,13 +23,20 @@ type statement struct {
 	sql  string
 	args []any
 	err  error
+	together
+}
+
+// typed says of which types the parameters are: so the statement may be sent as one with others like it.
+func (s statement) typed(types ...string) statement {
+	s.types = types
+	return s
 }
 
 // write is a statement that need not be sent at once: one that changes a row, or reads what such a one has met.
 type write struct {
 	statement
 	each func(row) error // takes the rows that it answers; nil for none
-	none func()          // told if it answers no row; nil if that is no news
+	met  func(rows int)  // told how many these were, in the end; nil if that is no news
 	miss error           // that there was no such row; nil when any number will do
 	busy error           // that another transaction held the row for longer than this one waits
 	taken
@@ -45,15 +52,19 @@ type taken struct {
 // question is a statement whose rows are waited for.
 type question struct {
 	statement
-	each func(row) error
-	busy error // that another transaction held a row for longer than this one waits; nil if that needs no name
+	each  func(row) error
+	busy  error      // that another transaction held a row for longer than this one waits; nil if that needs no name
+	skips bool       // in its form for many, a row that another transaction holds; then it has to be asked for alone
+	undo  *statement // takes back what it has written if it answers a row; nil: it writes nothing
+	holds any        // what it takes hold of until the transaction's end, and nothing else: an idempotency.Scope or order.ID
 }
 
 // builder writes SQL in one dialect. It is GORM in dry-run mode: GORM knows the columns, the quotes and the place
 // holders, and never meets a connection; link sends what it has written.
 type builder struct {
-	db    *gorm.DB
-	texts *sync.Map // what GORM has written for the statements that a payment needs, by their names
+	db      *gorm.DB
+	texts   *sync.Map // what GORM has written for the statements that a payment needs, by their names
+	forMany *sync.Map // what follows from that for several transactions at once, by the text for one
 }
 
 func newBuilder(d gorm.Dialector) (builder, error) {
@@ -61,7 +72,7 @@ func newBuilder(d gorm.Dialector) (builder, error) {
 		DryRun: true, SkipDefaultTransaction: true, DisableAutomaticPing: true,
 		ConnPool: unconnected{}, Logger: logger.Discard,
 	})
-	return builder{db, &sync.Map{}}, err
+	return builder{db, &sync.Map{}, &sync.Map{}}, err
 }
 
 func newPostgresBuilder() (builder, error) {
@@ -88,6 +99,7 @@ func (b builder) often(name string, args []any, draft func(db *gorm.DB) *gorm.DB
 	}
 	if s.err == nil {
 		b.texts.Store(name, s.sql)
+		s.args = args // as the drivers store them
 	}
 	return s
 }
@@ -113,14 +125,14 @@ func plain(arg any) any {
 	return arg
 }
 
-// told hands over the rows that a write answers, as read reads them, or tells that there was none.
+// told hands over the rows that a write answers, as read reads them, and tells how many there were.
 func (w write) told(read func(each func(row) error) error) (met int, err error) {
 	err = read(func(answer row) error {
 		met++
 		return w.each(answer)
 	})
-	if err == nil && met == 0 && w.none != nil {
-		w.none()
+	if err == nil && w.met != nil {
+		w.met(met)
 	}
 	return met, err
 }
@@ -161,6 +173,18 @@ func sameValue(a, b any) bool {
 	default:
 		return a == b
 	}
+}
+
+// many is the text of a statement for several transactions. It is written once.
+func (b builder) many(s statement) (string, error) {
+	if text, written := b.forMany.Load(s.sql); written {
+		return text.(string), nil
+	}
+	text, err := forMany(s.sql, s.together)
+	if err == nil {
+		b.forMany.Store(s.sql, text)
+	}
+	return text, err
 }
 
 // raw is for SQL that GORM has no words for: it fills in the @names.

@@ -24,6 +24,7 @@ type Config struct {
 // Store is a unit of work over a database.
 type Store struct {
 	engine engine
+	lanes  *lanes // nil: every transaction has a connection of its own
 	sql    builder
 	schema ddl
 	usage  usage
@@ -36,13 +37,23 @@ var _ port.UnitOfWork = (*Store)(nil)
 // engine begins transactions on one kind of database.
 type engine interface {
 	// open takes a connection. Error: port.ErrUnavailable when there is none in time.
-	open(ctx context.Context, wait port.Wait, readOnly bool) (link, error)
+	open(ctx context.Context, w way) (link, error)
 	close() error
+}
+
+// way is what a connection is for.
+type way struct {
+	wait     port.Wait
+	reads    bool // only
+	onLane   bool // others wait behind it
+	together int  // for so many transactions; 0: for one
 }
 
 var (
 	// errAgain says that the transaction has to start anew.
 	errAgain = errors.New("the transaction must be repeated")
+	// errAlone says that the transaction has to start anew, and without company.
+	errAlone = errors.New("the transaction must be repeated alone")
 	// errNoConnection says that there was none in time.
 	errNoConnection = errors.New("no connection")
 	// errBusy says that the wait for what another transaction holds ran out.
@@ -58,7 +69,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case isSQLite && path != "":
 		return openStore(c.Pool+1, newLine(1, longForOne, c), newSQLiteBuilder, sqliteSchema(path), func() (engine, error) { return openSQLite(path, c) })
 	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
-		return openStore(c.Pool, newLine(c.Pool, longForMany, c), newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
+		s, err := openStore(c.Pool, newLine(c.Pool, longForMany, c), newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
+		if err == nil && s.engine.(*postgresEngine).keepsPlans() {
+			s.lanes = newLanes(s.connect, s.sql, c)
+		}
+		return s, err
 	default:
 		return nil, ErrAddress
 	}
@@ -90,9 +105,19 @@ func (s *Store) Do(ctx context.Context, wait port.Wait, fn func(port.Tx) error) 
 }
 
 func (s *Store) do(ctx context.Context, wait port.Wait, fn func(*session) error) error {
+	return s.often(ctx, session{wait: wait}, fn)
+}
+
+// often runs fn again when the database asks for it, and one more time alone when the company did not suit it.
+func (s *Store) often(ctx context.Context, as session, fn func(*session) error) error {
 	for try := 1; ; try++ {
-		err := s.transact(ctx, wait, false, fn)
-		if !errors.Is(err, errAgain) || try == tries || !pause(ctx, try) {
+		tx := as
+		err := s.transact(ctx, &tx, fn)
+		switch {
+		case errors.Is(err, errAlone) && !as.alone:
+			as.alone = true
+			try--
+		case !errors.Is(err, errAgain) || try == tries || !pause(ctx, try):
 			return known(err)
 		}
 	}
@@ -104,29 +129,23 @@ func (s *Store) Read(ctx context.Context, fn func(port.Tx) error) error {
 }
 
 func (s *Store) read(ctx context.Context, fn func(*session) error) error {
-	for try := 1; ; try++ {
-		err := s.transact(ctx, port.Briefly, true, fn)
-		if !errors.Is(err, errAgain) || try == tries || !pause(ctx, try) {
-			return known(err)
-		}
-	}
+	return s.often(ctx, session{wait: port.Briefly, reads: true}, fn)
 }
 
 // transact runs fn in one transaction. A panic of fn undoes it, too.
-func (s *Store) transact(ctx context.Context, wait port.Wait, readOnly bool, fn func(*session) error) error {
-	l, err := s.open(ctx, wait, readOnly)
-	if err != nil {
-		return err
+func (s *Store) transact(ctx context.Context, tx *session, fn func(*session) error) error {
+	if err := ctx.Err(); err != nil { // what asks for nothing would not notice
+		return port.ErrUnavailable.Because(err)
 	}
-	defer l.end()
-	tx := &session{ctx: ctx, sql: s.sql, link: l, reads: readOnly}
+	tx.ctx, tx.store, tx.sql = ctx, s, s.sql
+	defer tx.end()
 	if err := fn(tx); err != nil {
-		if errors.Is(tx.failed, errAgain) { // whatever fn made of it
+		if errors.Is(tx.failed, errAgain) || errors.Is(tx.failed, errAlone) { // whatever fn made of it
 			return tx.failed
 		}
 		return err
 	}
-	if readOnly { // there is nothing to commit, and so no commit whose answer could be lost
+	if tx.reads { // there is nothing to commit, and so no commit whose answer could be lost
 		return tx.failed
 	}
 	return tx.commit(ctx)

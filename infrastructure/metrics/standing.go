@@ -52,16 +52,16 @@ func (m *Metrics) Watch(s Standing) {
 	gauge("store_connections_max", "Connections to the store at most, a writer's among them.", func() float64 {
 		return float64(s.Connections().Max)
 	})
-	gauge("store_connections_in_use", "Connections to the store on which a transaction is open.", func() float64 {
+	gauge("store_connections_in_use", "Connections to the store on which a transaction is open, or one for several.", func() float64 {
 		return float64(s.Connections().InUse)
 	})
-	counter("store_acquires_total", "Transactions that got a connection, and their turn.", func() float64 {
+	counter("store_acquires_total", "How often a connection was taken, and its turn: for one transaction or for several that go together.", func() float64 {
 		return float64(s.Connections().Acquired)
 	})
-	counter("store_acquires_refused_total", "Transactions that got none in time.", func() float64 {
+	counter("store_acquires_refused_total", "Transactions that got none in time, nor a share in one.", func() float64 {
 		return float64(s.Connections().Refused)
 	})
-	counter("store_acquire_seconds_total", "How long transactions waited for a connection, in all.", func() float64 {
+	counter("store_acquire_seconds_total", "How long transactions waited for a connection or a share in one, in all.", func() float64 {
 		return s.Connections().Waited.Seconds()
 	})
 }

@@ -1,0 +1,336 @@
+package gormstore
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"kakutei/application/port"
+)
+
+// lanes are where the transactions of payments go. Who finds nobody on one goes at once. Whoever comes meanwhile waits, and
+// those who have waited go together: in one transaction of the database, whose cost they share (group). So the more there
+// is to do, the less of the database each of them takes.
+//
+// That pays where a transaction's time is work: what many do together is less work. Where it is waiting, for a disk, a
+// standby or a network, who goes together waits for what each of the others waits for; there more lanes are better, and how
+// many are, the lanes find out by trying (width).
+//
+// What a transaction takes hold of, a record or an order, is held by one of this process's at a time, or else the others
+// go by ways of their own: so no two in a group are about the same. On a lane nobody waits for what another process
+// holds, either: all behind him would wait, too.
+type lanes struct {
+	connect func(ctx context.Context, w way) (link, error)
+	sql     builder
+	wait    time.Duration // the longest one for a lane
+
+	mu     sync.Mutex
+	queues [kinds]queue
+	held   map[any]int
+}
+
+// queue is who waits for one of some lanes.
+type queue struct {
+	width   width
+	taken   int
+	each    time.Duration // what each of those takes who go together, lately
+	forming bool          // somebody gathers who waits
+	waiting []*member
+}
+
+const (
+	// companyAtMost is how many go together, and companyTime how long all of them may take by what is known.
+	companyAtMost = 64
+	companyTime   = 50 * time.Millisecond
+	// beforehand is what is known of a database before anything is.
+	beforehand = companyTime / 8
+	// longForEach is from when each of a company takes too long for the others to wait.
+	longForEach = 5 * time.Millisecond
+)
+
+// long is how long others wait for so many who are on a lane.
+func long(members int) time.Duration {
+	return companyTime + time.Duration(members)*longForEach
+}
+
+func newLanes(connect func(context.Context, way) (link, error), b builder, c Config) *lanes {
+	l := &lanes{connect: connect, sql: b, wait: c.LockTimeout, held: map[any]int{}}
+	for i := range l.queues {
+		l.queues[i].width, l.queues[i].each = newWidth(max(1, c.Pool)), beforehand
+	}
+	return l
+}
+
+// sociable tells whether a transaction may go together with others, by what it asks first: everything has a form for many,
+// and what it takes hold of is named.
+func sociable(writes []write, questions []question) bool {
+	return len(writes) == 0 && len(questions) > 0 &&
+		!slices.ContainsFunc(questions, func(q question) bool { return len(q.types) == 0 })
+}
+
+// open finds a way for a sociable transaction.
+func (l *lanes) open(ctx context.Context, w way, alone bool, questions []question) (link, error) {
+	m := &member{came: time.Now(), turn: make(chan *group, 1), answer: make(chan error, 1)}
+	for _, q := range questions {
+		if q.holds != nil {
+			m.holds = append(m.holds, q.holds)
+		}
+	}
+	q := l.queueOf(w)
+	m.queue = q
+	switch l.enter(q, m, alone) {
+	case ofItsOwn:
+		c, err := l.connect(ctx, w)
+		if err != nil {
+			l.drop(m)
+			return nil, err
+		}
+		return holdingLink{c, func() { l.drop(m) }}, nil
+	case first:
+		l.form(q)
+	case waits:
+	}
+	g, err := l.turn(ctx, q, m)
+	if err != nil {
+		return nil, err
+	}
+	if g != nil {
+		return memberLink{m, g}, nil
+	}
+	w.onLane = true
+	c, err := l.connect(ctx, w)
+	if err != nil {
+		l.drop(m)
+		l.pass(q)
+		return nil, err
+	}
+	lane := &laneLink{link: c, lanes: l, queue: q, member: m, started: time.Now()}
+	lane.late = time.AfterFunc(long(1), lane.giveUp)
+	return lane, nil
+}
+
+// turn waits for a lane; without a group it is for this one alone.
+func (l *lanes) turn(ctx context.Context, q *queue, m *member) (*group, error) {
+	select {
+	case g := <-m.turn:
+		return g, nil
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.wait)
+	defer cancel()
+	select {
+	case g := <-m.turn:
+		return g, nil
+	case <-ctx.Done():
+	}
+	if l.withdraw(q, m) {
+		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, ctx.Err()))
+	}
+	return <-m.turn, nil
+}
+
+// holdingLink is a way of its own for one who holds what others may ask for.
+type holdingLink struct {
+	link
+	drop func()
+}
+
+func (l holdingLink) end() {
+	l.link.end()
+	l.drop()
+}
+
+// laneLink is a lane for one. Who stays for long leaves it to the others, and goes on beside them.
+type laneLink struct {
+	link
+	lanes   *lanes
+	queue   *queue
+	member  *member
+	started time.Time
+	late    *time.Timer
+	passed  sync.Once
+}
+
+func (l *laneLink) giveUp() {
+	l.lanes.widen(l.queue)
+	l.pass()
+}
+
+func (l *laneLink) pass() { l.passed.Do(func() { l.lanes.pass(l.queue) }) }
+
+func (l *laneLink) end() {
+	l.late.Stop()
+	l.link.end()
+	l.lanes.took(l.queue, time.Since(l.started), 1)
+	l.lanes.drop(l.member)
+	l.lanes.ended(l.member)
+	l.pass()
+}
+
+// entered is how a transaction goes on.
+type entered int
+
+const (
+	waits    entered = iota
+	first            // there is a lane, and nobody who gathers those who will take it
+	ofItsOwn         // by no lane
+)
+
+func (l *lanes) enter(q *queue, m *member, alone bool) entered {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, what := range m.holds {
+		alone = alone || l.held[what] > 0
+		l.held[what]++
+	}
+	if alone {
+		return ofItsOwn
+	}
+	q.waiting = append(q.waiting, m)
+	if q.gathers() {
+		return first
+	}
+	return waits
+}
+
+// gathers tells whether somebody has to form a group now. It is told once.
+func (q *queue) gathers() bool {
+	if q.forming || len(q.waiting) == 0 || q.taken >= q.width.lanes() {
+		return false
+	}
+	q.forming = true
+	return true
+}
+
+// The lanes for reads are others than those for payments.
+const (
+	reading = iota
+	paying
+	kinds
+)
+
+func (l *lanes) queueOf(w way) *queue {
+	if w.reads {
+		return &l.queues[reading]
+	}
+	return &l.queues[paying]
+}
+
+// take has a member hold one thing more. False: another one does.
+func (l *lanes) take(m *member, what any) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(m.holds, what) {
+		return true
+	}
+	if l.held[what] > 0 {
+		return false
+	}
+	l.held[what]++
+	m.holds = append(m.holds, what)
+	return true
+}
+
+// drop lets go of what a transaction holds.
+func (l *lanes) drop(m *member) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, what := range m.holds {
+		if l.held[what]--; l.held[what] == 0 {
+			delete(l.held, what)
+		}
+	}
+	m.holds = nil
+}
+
+// ended is for who has gone by a lane.
+func (l *lanes) ended(m *member) {
+	now := time.Now()
+	l.mu.Lock()
+	m.queue.width.took(now.Sub(m.came), now)
+	l.mu.Unlock()
+}
+
+// withdraw has a transaction wait no more. False: it has its turn already.
+func (l *lanes) withdraw(q *queue, m *member) bool {
+	l.mu.Lock()
+	i := slices.Index(q.waiting, m)
+	if i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+	l.mu.Unlock()
+	if i >= 0 {
+		l.drop(m)
+	}
+	return i >= 0
+}
+
+// pass leaves a lane to those who wait.
+func (l *lanes) pass(q *queue) {
+	l.mu.Lock()
+	q.taken--
+	gathers := q.gathers()
+	l.mu.Unlock()
+	if gathers {
+		go l.form(q)
+	}
+}
+
+// widen is for who stays on a lane for long: the others wait for him, whatever he waits for.
+func (l *lanes) widen(q *queue) {
+	now := time.Now()
+	l.mu.Lock()
+	q.width.widen(now)
+	l.mu.Unlock()
+}
+
+// took is told how long so many have taken together.
+func (l *lanes) took(q *queue, d time.Duration, members int) {
+	l.mu.Lock()
+	q.each = (3*q.each + d/time.Duration(members)) / 4
+	l.mu.Unlock()
+}
+
+// form gives a lane to those who wait. It lets run first whoever can: the members of one group are answered at the same
+// moment, and want the next transaction at the same moment.
+func (l *lanes) form(q *queue) {
+	for more := true; more; {
+		l.mu.Lock()
+		for last := -1; last < len(q.waiting); {
+			last = len(q.waiting)
+			l.mu.Unlock()
+			runtime.Gosched()
+			l.mu.Lock()
+		}
+		together := q.next()
+		q.forming = false
+		if len(together) > 0 {
+			q.taken++
+		}
+		more = q.gathers()
+		l.mu.Unlock()
+		var g *group
+		if len(together) > 1 {
+			g = newGroup(l, q, together)
+		}
+		for _, m := range together {
+			m.turn <- g
+		}
+	}
+}
+
+// next are those who go next: all, or what falls to one of many lanes, and no more than are through soon.
+func (q *queue) next() []*member {
+	n := len(q.waiting)
+	if others := q.width.lanes() - 1; others > 1 {
+		n = (n + others - 1) / others
+	}
+	soon := max(1, int(companyTime/max(q.each, 1)))
+	n = min(n, soon, companyAtMost)
+	together := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	return together
+}

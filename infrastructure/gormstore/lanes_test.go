@@ -1,0 +1,128 @@
+package gormstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kakutei/infrastructure/gormstore"
+)
+
+// queueOf is a queue in which so many wait.
+func queueOf(waiting, lanes int, each time.Duration) *gormstore.Queue {
+	q := gormstore.NewQueue(lanes, each)
+	for range waiting {
+		q.Come()
+	}
+	return q
+}
+
+func TestHowManyGoTogether(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting, lanes int
+		each           time.Duration
+		together       int
+	}{
+		"all who wait":                                          {40, 1, time.Millisecond, 40},
+		"nobody if nobody waits":                                {0, 1, time.Millisecond, 0},
+		"on two lanes as on one":                                {40, 2, time.Millisecond, 40},
+		"on many lanes what falls to each, but one":             {40, 9, time.Millisecond, 5},
+		"a rest goes along":                                     {41, 9, time.Millisecond, 6},
+		"no more than are through in 50 ms":                     {40, 1, 5 * time.Millisecond, 10},
+		"no more than that on many lanes, either":               {40, 3, 5 * time.Millisecond, 10},
+		"one, however long it takes":                            {40, 1, time.Minute, 1},
+		"no more than 64, however fast they are":                {100, 1, 0, 64},
+		"no more than 64, though more of them are through soon": {100, 1, 500 * time.Microsecond, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Len(t, queueOf(c.waiting, c.lanes, c.each).Next(), c.together)
+		})
+	}
+}
+
+func TestEverybodyGoesOnceInTheOrderOfComing(t *testing.T) {
+	for _, lanes := range []int{1, 4, 16} {
+		q := queueOf(100, lanes, 2*time.Millisecond)
+		gone := q.Next()
+		q.Come() // whoever comes meanwhile goes last
+		for next := q.Next(); len(next) > 0; next = q.Next() {
+			gone = append(gone, next...)
+		}
+		require.Len(t, gone, 101)
+		for i, who := range gone {
+			assert.Equal(t, i, who)
+		}
+	}
+}
+
+func TestOneGathersThoseWhoWait(t *testing.T) {
+	q := gormstore.NewQueue(1, time.Millisecond)
+	assert.Equal(t, gormstore.First, q.Come())
+	for range 3 {
+		assert.Equal(t, gormstore.Waits, q.Come())
+	}
+}
+
+func TestWhoAsksForWhatAnotherHoldsGoesByAWayOfItsOwn(t *testing.T) {
+	q := gormstore.NewQueue(1, time.Millisecond)
+	q.Come("order 1", "key 1")
+	assert.Equal(t, gormstore.OfItsOwn, q.Come("order 1", "key 2"))
+	assert.Equal(t, gormstore.Waits, q.Come("order 2", "key 3"))
+	assert.Equal(t, gormstore.OfItsOwn, q.Come("order 3", "key 2"), "one that goes by itself holds it")
+	assert.Equal(t, []int{0, 2}, q.Next())
+
+	q.Drop(0)
+	assert.Equal(t, gormstore.OfItsOwn, q.Come("order 1"), "two held it, one does still")
+	q.Drop(1)
+	q.Drop(4)
+	assert.NotEqual(t, gormstore.OfItsOwn, q.Come("order 1"))
+	for _, who := range []int{2, 3, 5} {
+		q.Drop(who)
+	}
+	assert.Zero(t, q.Held())
+}
+
+func TestWhoWithdrawsWaitsNoMoreAndHoldsNothing(t *testing.T) {
+	q := gormstore.NewQueue(1, 25*time.Millisecond)
+	for i := range 5 {
+		q.Come(fmt.Sprint("order ", i))
+	}
+	assert.Equal(t, []int{0, 1}, q.Next())
+	assert.True(t, q.Withdraw(3))
+	assert.Equal(t, 4, q.Held())
+	assert.False(t, q.Withdraw(3), "only once")
+	assert.Equal(t, 4, q.Held())
+	assert.Equal(t, gormstore.Waits, q.Come("order 3"))
+	assert.Equal(t, []int{2, 4}, q.Next(), "nobody else has lost his place")
+	assert.Equal(t, []int{5}, q.Next())
+}
+
+func TestWhoHasHisTurnCannotWithdraw(t *testing.T) {
+	q := gormstore.NewQueue(1, time.Millisecond)
+	q.Come("order 1")
+	assert.Equal(t, []int{0}, q.Next())
+	assert.False(t, q.Withdraw(0))
+	assert.Equal(t, 1, q.Held(), "what he takes hold of is his until he ends")
+	q.Drop(0)
+	assert.Zero(t, q.Held())
+}
+
+func TestOneThingIsTakenByOne(t *testing.T) {
+	q := gormstore.NewQueue(1, time.Millisecond)
+	q.Come("key 1")
+	q.Come("key 2")
+	assert.True(t, q.Take(0, "order"))
+	assert.True(t, q.Take(0, "order"), "it has it")
+	assert.False(t, q.Take(1, "order"), "another one has it")
+	assert.False(t, q.Take(1, "key 1"))
+	assert.Equal(t, 3, q.Held())
+	q.Drop(1)
+	assert.Equal(t, 2, q.Held(), "what it did not get it does not let go of")
+	q.Drop(0)
+	assert.Zero(t, q.Held(), "what it took twice it let go of at once")
+	q.Come()
+	assert.True(t, q.Take(2, "order"))
+}

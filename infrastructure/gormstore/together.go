@@ -1,0 +1,132 @@
+package gormstore
+
+import (
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// together says how a statement of one transaction is sent as one with the same statement of others (group).
+type together struct {
+	types []string // of its parameters, in PostgreSQL; none: it is always sent alone
+	text  string   // if the text for many does not follow from that for one
+}
+
+// row numbers in what is sent for many, and what stands for the parameters of each.
+const numbered = `FROM unnest(%s) WITH ORDINALITY AS each_of (%s, nth)`
+
+var placeholder = regexp.MustCompile(`\$(\d+)`)
+
+// forMany is a statement's text for any number of rows of arguments, each parameter a list with one element for each of
+// them. What it answers begins with the number, from 1, of the arguments that the rest of the row is the answer to.
+//
+// Rows that another transaction holds are passed over: who misses one looks again, alone, and waits for it if it may.
+func forMany(one string, t together) (string, error) {
+	given, named := make([]string, len(t.types)), make([]string, len(t.types))
+	for i, typ := range t.types {
+		given[i], named[i] = fmt.Sprintf("$%d::%s[]", i+1, typ), fmt.Sprintf("p%d", i+1)
+	}
+	from := fmt.Sprintf(numbered, strings.Join(given, ", "), strings.Join(named, ", "))
+	each := func(sql string) string { return placeholder.ReplaceAllString(sql, "each_of.p$1") }
+	switch {
+	case t.text != "":
+		return strings.ReplaceAll(each(t.text), "@each", from), nil
+	case strings.HasPrefix(one, "SELECT "):
+		switch locks := strings.Fields(one); {
+		case strings.HasSuffix(strings.Join(locks, " "), " FOR UPDATE"):
+			one += " SKIP LOCKED"
+		case !strings.HasSuffix(one, " FOR KEY SHARE"):
+			one += " OFFSET 0" // a look by the index for each, whatever the planner thinks of the table
+		}
+		return "SELECT each_of.nth, answer.* " + from + " CROSS JOIN LATERAL (" + each(one) + ") AS answer", nil
+	case strings.HasPrefix(one, "INSERT "):
+		into, values, found := strings.Cut(one, " VALUES (")
+		list, rest, closed := cutClosing(values)
+		if found && closed && !strings.Contains(rest, "RETURNING") {
+			return into + " SELECT " + each(list) + " " + from + rest, nil
+		}
+	case strings.HasPrefix(one, "UPDATE "):
+		if set, where, found := strings.Cut(one, " WHERE "); found && !strings.Contains(where, "RETURNING") {
+			return each(set) + " " + from + " WHERE " + each(where), nil
+		}
+	}
+	return "", fmt.Errorf("gormstore: there is no form for many of %q", one)
+}
+
+// cutClosing cuts at the parenthesis that closes one before the text.
+func cutClosing(text string) (inside, after string, found bool) {
+	depth := 1
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			return text[:i], text[i+1:], true
+		}
+	}
+	return text, "", false
+}
+
+// arrayOf is the text form of a PostgreSQL array: one parameter of a statement for many.
+func arrayOf(rows [][]any, parameter int) (string, error) {
+	list := make([]byte, 0, 2+48*len(rows))
+	list = append(list, '{')
+	for i, args := range rows {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		var err error
+		if list, err = appendElement(list, args[parameter]); err != nil {
+			return "", err
+		}
+	}
+	return string(append(list, '}')), nil
+}
+
+// postgresTime has a year of four digits, as every time that may be stored (readable_time).
+const postgresTime = "2006-01-02 15:04:05.999999Z07:00"
+
+func appendElement(list []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(list, "NULL"...), nil
+	case string:
+		return appendQuoted(list, v), nil
+	case []byte:
+		if v == nil {
+			return append(list, "NULL"...), nil
+		}
+		list = append(list, `"\\x`...)
+		return append(hex.AppendEncode(list, v), '"'), nil
+	case int:
+		return strconv.AppendInt(list, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(list, v, 10), nil
+	case bool:
+		return strconv.AppendBool(list, v), nil
+	case time.Time:
+		list = append(list, '"')
+		return append(v.UTC().AppendFormat(list, postgresTime), '"'), nil
+	default:
+		return nil, fmt.Errorf("gormstore: %T is no element of a list", value)
+	}
+}
+
+func appendQuoted(list []byte, text string) []byte {
+	list = append(list, '"')
+	for {
+		i := strings.IndexAny(text, `"\`)
+		if i < 0 {
+			break
+		}
+		list = append(append(append(list, text[:i]...), '\\'), text[i])
+		text = text[i+1:]
+	}
+	return append(append(list, text...), '"')
+}

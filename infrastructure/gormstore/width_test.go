@@ -1,0 +1,207 @@
+package gormstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"kakutei/infrastructure/gormstore"
+)
+
+// takes is how long a database takes for a transaction, from when it comes to its end.
+type takes func(lanes, clients int) time.Duration
+
+// work is a database whose time is work: each client's own, and what a lane costs all of them.
+func work(lanes, clients int) time.Duration {
+	return time.Duration(clients)*10*time.Microsecond + time.Duration(lanes)*2*time.Millisecond
+}
+
+// waiting is a database whose time is waiting, for a disk or a standby: once for each, one after the other on each lane.
+func waiting(lanes, clients int) time.Duration {
+	return time.Duration(clients) * 10 * time.Millisecond / time.Duration(min(lanes, clients))
+}
+
+// crowd is clients that begin the next transaction as soon as one has ended, and are served in the order of coming: each is
+// answered when those are who were there before. So a new number of lanes shows only to who comes after it.
+type crowd struct {
+	came []time.Time // of each who is under way
+	next int         // who is answered next
+	now  time.Time
+}
+
+func crowdOf(clients int) *crowd {
+	c := &crowd{came: make([]time.Time, clients), now: time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)}
+	for i := range c.came {
+		c.came[i] = c.now
+	}
+	return c
+}
+
+// pay has so many transactions made, and counts on how many lanes.
+func (c *crowd) pay(w gormstore.Width, on takes, transactions int) map[int]int {
+	lanes, clients := map[int]int{}, len(c.came)
+	for range transactions {
+		lanes[w.Lanes()]++
+		c.now = c.now.Add(on(w.Lanes(), clients) / time.Duration(clients))
+		w.Took(c.now.Sub(c.came[c.next]), c.now)
+		c.came[c.next] = c.now
+		c.next = (c.next + 1) % clients
+	}
+	return lanes
+}
+
+// assertGood says that most transactions go by a number of lanes with which they take little longer than with the best. The
+// others are trials: one round in eleven, and those under way when the number changes.
+func assertGood(t *testing.T, lanes map[int]int, isGood func(lanes int) bool, from string, clients, begun int) {
+	t.Helper()
+	good, all := 0, 0
+	for n, transactions := range lanes {
+		all += transactions
+		if isGood(n) {
+			good += transactions
+		}
+	}
+	assert.Greater(t, good, all*7/10, "%s, %d clients, from %d: %v", from, clients, begun, lanes)
+}
+
+// These are enough to go all the way, from one lane to a hundred, also if each step is tried the wrong way first.
+const longEnough = 60_000
+
+func eachWidth(each func(most, clients, begun int)) {
+	for _, most := range []int{1, 2, 16, 24, 100} {
+		for _, clients := range []int{8, 40, 160, 600} {
+			for begun := 1; begun <= most; begun += max(1, most/5) {
+				each(most, clients, begun)
+			}
+		}
+	}
+}
+
+func TestWhereTimeIsWorkThereIsOneLaneWhereverItBegins(t *testing.T) {
+	eachWidth(func(most, clients, begun int) {
+		w, c := gormstore.NewWidth(most, begun), crowdOf(clients)
+		c.pay(w, work, longEnough)
+		onlyOne := func(lanes int) bool { return lanes == 1 }
+		assertGood(t, c.pay(w, work, 20_000), onlyOne, "work", clients, begun)
+	})
+}
+
+func TestWhereTimeIsWaitingThereAreAsManyLanesAsHelp(t *testing.T) {
+	eachWidth(func(most, clients, begun int) {
+		w, c := gormstore.NewWidth(most, begun), crowdOf(clients)
+		c.pay(w, waiting, longEnough)
+		enough := func(lanes int) bool { return 10*lanes >= 9*min(most, clients) }
+		assertGood(t, c.pay(w, waiting, 20_000), enough, "waiting", clients, begun)
+	})
+}
+
+// A disk may become slow, and fast again.
+func TestWhatIsBestIsFoundAgainWhenItChanges(t *testing.T) {
+	w, c := gormstore.NewWidth(16, 1), crowdOf(40)
+	for range 3 {
+		c.pay(w, waiting, longEnough)
+		assertGood(t, c.pay(w, waiting, 10_000), func(lanes int) bool { return lanes == 16 }, "waiting", 40, 1)
+		c.pay(w, work, longEnough)
+		assertGood(t, c.pay(w, work, 10_000), func(lanes int) bool { return lanes == 1 }, "work", 40, 16)
+	}
+}
+
+// Whoever is under way says nothing of the new number: with more clients than a round has transactions, a trial would be
+// judged by those alone who have waited before it.
+func TestATrialIsJudgedByThoseWhoCameAfterItsBeginning(t *testing.T) {
+	w, now := gormstore.NewWidth(16, 1), time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+	took := func(d time.Duration) {
+		now = now.Add(time.Millisecond)
+		w.Took(d, now)
+	}
+	for w.Lanes() == 1 {
+		took(time.Second)
+	}
+	begun := now
+	for range 500 { // they came before
+		took(now.Sub(begun) + 2*time.Millisecond)
+	}
+	require.Equal(t, 2, w.Lanes(), "as long as it takes")
+	for range 64 {
+		took(500 * time.Millisecond)
+	}
+	assert.Equal(t, 4, w.Lanes(), "it was better: further that way")
+}
+
+// Where a transaction takes a second nobody waits for a thousand of them.
+func TestWithFewTransactionsItIsFoundByFew(t *testing.T) {
+	slowly := func(lanes, clients int) time.Duration { return 100 * waiting(lanes, clients) }
+	w, c := gormstore.NewWidth(8, 1), crowdOf(8)
+	assert.Equal(t, map[int]int{1: 79}, c.pay(w, slowly, 79), "nor is anything told by less than eight")
+	c.pay(w, slowly, 370)
+	assertGood(t, c.pay(w, slowly, 100), func(lanes int) bool { return lanes == 8 }, "waiting", 8, 1)
+}
+
+// Once everything stands still for some seconds, whenever that is: in a trial, before one, while one ends. What it looked
+// like then is forgotten.
+func TestAHiccupDoesNotChangeTheBestForGood(t *testing.T) {
+	for name, on := range map[string]struct {
+		takes takes
+		best  int
+	}{"work": {work, 1}, "waiting": {waiting, 16}} {
+		isBest := func(lanes int) bool { return lanes == on.best }
+		w, c := gormstore.NewWidth(16, on.best), crowdOf(40)
+		for after := range 300 {
+			c.pay(w, on.takes, 4_000+7*after)
+			c.now = c.now.Add(5 * time.Second)
+			c.pay(w, on.takes, 5_000)
+			assertGood(t, c.pay(w, on.takes, 4_000), isBest, name, 40, on.best)
+		}
+	}
+}
+
+func TestWhoStaysForLongDoublesTheLanesUpToTheMostThatThereCanBe(t *testing.T) {
+	now := time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+	w := gormstore.NewWidth(24, 1)
+	for _, lanes := range []int{2, 4, 8, 16, 24, 24} {
+		w.Widen(now)
+		assert.Equal(t, lanes, w.Lanes())
+	}
+}
+
+// A trial is over with it: the lanes that there were are too few, trial or not.
+func TestWhoStaysForLongInATrialDoublesTheLanesOfIt(t *testing.T) {
+	for begun, after := range map[int]int{1: 4, 16: 24} { // it tries 2 and 24
+		w, c := gormstore.NewWidth(24, begun), crowdOf(40)
+		for w.Lanes() == begun {
+			c.pay(w, work, 1)
+		}
+		require.Greater(t, w.Lanes(), begun)
+		w.Widen(c.now)
+		assert.Equal(t, after, w.Lanes())
+		assert.Len(t, c.pay(w, work, 600), 1, "before it tries anything else it knows what is usual")
+	}
+}
+
+func TestThereIsAlwaysALaneAndNeverMoreThanThereCanBe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(1, 100).Draw(t, "most")
+		w := gormstore.NewWidth(most, rapid.IntRange(1, most).Draw(t, "begun"))
+		now := time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+		for range rapid.IntRange(1, 50).Draw(t, "turns") {
+			d := time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, "each takes"))
+			pause := time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "between them"))
+			for range rapid.IntRange(0, 200).Draw(t, "transactions") {
+				now = now.Add(pause)
+				w.Took(d, now)
+				if w.Lanes() < 1 || w.Lanes() > most {
+					t.Fatalf("%d lanes", w.Lanes())
+				}
+			}
+			if rapid.IntRange(0, 9).Draw(t, "one stays for long") == 0 {
+				w.Widen(now)
+			}
+			if w.Lanes() < 1 || w.Lanes() > most {
+				t.Fatalf("%d lanes", w.Lanes())
+			}
+		}
+	})
+}
