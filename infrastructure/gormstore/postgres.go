@@ -20,11 +20,8 @@ import (
 // connectTimeout is for addresses that say nothing of it (connect_timeout).
 const connectTimeout = 5 * time.Second
 
-// brief is how long a reservation waits for what another transaction holds.
+// brief is how long a reservation waits for what another transaction holds, and whoever is on a lane.
 const brief = 100 * time.Millisecond
-
-// glance is how long a transaction on a lane waits for it.
-const glance = 10 * time.Millisecond
 
 // postgresEngine talks to PostgreSQL, pipelined: an exchange is one round trip, however many statements it has.
 type postgresEngine struct {
@@ -68,10 +65,7 @@ func (e *postgresEngine) open(ctx context.Context, w way) (link, error) {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, err))
 	}
 	l := &postgresLink{ctx: ctx, conn: conn, reads: w.reads, onLane: w.onLane, together: w.together > 0, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
-	switch {
-	case w.onLane:
-		l.rowWait = min(glance, e.lockTimeout)
-	case w.wait == port.Briefly:
+	if w.wait == port.Briefly || w.onLane {
 		l.rowWait = min(brief, e.lockTimeout)
 	}
 	return l, nil
