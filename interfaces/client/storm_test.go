@@ -92,6 +92,8 @@ func storm(t *testing.T, shut http.Handler, options ...client.Option) []time.Dur
 	t.Helper()
 	s := openShop()
 	g := &gate{open: s.handler, shut: shut}
+	// Waits are drawn by lot: of a thousand clients one has had its twelve tries within ten seconds.
+	options = append([]client.Option{client.WithTries(2 * client.DefaultTries)}, options...)
 	c, _ := onWire(t, shop{handler: g}, options...)
 	orders := make([]string, crowd)
 	for i := range orders {
