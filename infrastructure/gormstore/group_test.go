@@ -370,6 +370,20 @@ func TestAHolderWhoIsTooLateIsFencedInCompany(t *testing.T) {
 	assert.Equal(t, 3, entriesIn(t, d))
 }
 
+// Only the record says that another one holds it now: the fence, which is one statement for all of them, stops him alone.
+func TestTheFenceStopsOneOfACompanyAlone(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	c := companyOf(t, d.Open(t, 4), 3)
+	c.pay(t, 3, func() {
+		d.Exec(t, `UPDATE idempotency_records SET token = gen_random_uuid() WHERE idempotency_key = 'k1'`)
+	})
+	c.assertPaid(t, 0, 2)
+	require.Error(t, c.errs[1])
+	assert.Equal(t, order.PaymentPending, c.statusOf(t, 1).Status)
+	assert.Equal(t, 1, c.shop.Seen.Count(port.LeaseLost))
+	assert.Equal(t, 2, entriesIn(t, d))
+}
+
 // Nobody knows of a whole company's COMMIT: each finds out for itself, and nobody pays twice.
 func TestACompanysCommitWithoutAnAnswerIsSettledByEach(t *testing.T) {
 	for name, fault := range map[string]pgproxy.Fault{"applied": pgproxy.LoseAnswer, "lost": pgproxy.LoseCommit} {
@@ -438,8 +452,13 @@ func TestACompanyReadsNoTableFromEndToEnd(t *testing.T) {
 	c := companyOf(t, s, 5)
 	before := scans()
 	c.pay(t, 5, nothing)
-	require.NoError(t, s.Close()) // what a session has counted it tells at its end, at the latest
-	time.Sleep(1200 * time.Millisecond)
+	require.NoError(t, s.Close())
+	require.Eventually(t, func() bool { // what a session has counted it tells at its end, all at once
+		var updated int
+		require.NoError(t, d.SQL(t).QueryRowContext(t.Context(), `SELECT n_tup_upd FROM pg_stat_user_tables
+			WHERE relname = 'orders'`).Scan(&updated))
+		return updated == 2*len(c.ids)
+	}, 10*time.Second, 10*time.Millisecond)
 	assert.Equal(t, before, scans())
 }
 
