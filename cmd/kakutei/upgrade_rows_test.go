@@ -101,6 +101,85 @@ func TestEachMigrationOnlyAddsToWhatTheVersionBeforeItReadsAndWrites(t *testing.
 	}
 }
 
+// described is all that a schema says of its rows, in the words of the store's catalogue.
+var described = map[string]string{
+	"SQLite": `SELECT type || ' ' || name || ': ' || sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'goose%'`,
+	"PostgreSQL": `
+		SELECT 'constraint ' || coalesce(nullif(conrelid, 0)::regclass::text, contypid::regtype::text) || ' ' || conname ||
+			': ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+		UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+		UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+		UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+		UNION ALL SELECT c.relname || ' ' || coalesce(c.reloptions::text, '') FROM pg_class AS c
+			WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+		UNION ALL SELECT 'column ' || a.attrelid::regclass || ' ' || a.attname || ': ' ||
+			format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull || ' ' || coalesce(l.collname, '') || ' ' ||
+			coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+		FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+		LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
+		LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped`,
+}
+
+func TestTakingTheNewestMigrationBackRestoresTheSchemaBeforeIt(t *testing.T) {
+	for name, open := range lastingStores {
+		t.Run(name, func(t *testing.T) {
+			g := groundOn(t, open(t))
+			s := g.schema(name)
+			rows := rowsOf(t, g.env["KAKUTEI_DATABASE_URL"])
+			says := func() (all []string) {
+				found, err := rows.QueryContext(t.Context(), described[name])
+				require.NoError(t, err)
+				defer found.Close()
+				for found.Next() {
+					var one string
+					require.NoError(t, found.Scan(&one))
+					all = append(all, one)
+				}
+				require.NoError(t, found.Err())
+				return all
+			}
+			_, err := s.UpTo(t.Context(), s.newest-1)
+			require.NoError(t, err)
+			before := says()
+			_, err = s.Up(t.Context())
+			require.NoError(t, err)
+			after := says()
+			require.NotSubset(t, before, after, "the migration changes what is compared")
+			_, err = s.DownTo(t.Context(), s.newest-1)
+			require.NoError(t, err)
+			assert.ElementsMatch(t, before, says())
+			_, err = s.Up(t.Context())
+			require.NoError(t, err)
+			assert.ElementsMatch(t, after, says())
+		})
+	}
+}
+
+// A migration that asks more of the rows asks those that stand, too: whoever switched a trigger off is told.
+func TestHalfAnEntryThatATriggerWasSwitchedOffForIsNotMigrated(t *testing.T) {
+	g := groundOn(t, lastingStores["PostgreSQL"](t))
+	s := g.schema("PostgreSQL")
+	_, err := s.UpTo(t.Context(), 7)
+	require.NoError(t, err)
+	book := func(id, credit string) {
+		g.exec(`INSERT INTO journal_entries (id, posting_key, fingerprint, company_id, source_document_type,
+			source_document_id, version, service_date, total, currency, posted_by, posted_at, lines)
+			VALUES ('01a2326e-c789-7c8e-8a93-edb09cb3c64` + id + `', '` + strings.Repeat(id, 64) + `', 'v1:', 'c', 'sales_invoice',
+			'inv-` + id + `', 0, '2025-01-29', 1000, 'JPY', 'hand', now(), '[{"account":"a","side":"debit","amount":1000},
+			{"account":"b","side":"credit","amount":` + credit + `}]')`)
+	}
+	book("0", "1000")
+	g.exec(`ALTER TABLE journal_entries DISABLE TRIGGER journal_entries_rules`)
+	book("1", "999")
+	g.exec(`ALTER TABLE journal_entries ENABLE TRIGGER journal_entries_rules`)
+	_, err = s.UpTo(t.Context(), 8)
+	require.ErrorContains(t, err, "journal_entries_balance")
+	g.exec(`DELETE FROM journal_entries WHERE source_document_id = 'inv-1'`)
+	_, err = s.UpTo(t.Context(), 8)
+	require.NoError(t, err)
+}
+
 // asTheVersionBeforeWroteThem makes all rows what a program would have written that knows the columns of the version
 // before the newest alone.
 func (g ground) asTheVersionBeforeWroteThem(known map[string]column) {
