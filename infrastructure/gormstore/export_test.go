@@ -1,6 +1,7 @@
 package gormstore
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"modernc.org/sqlite"
 
 	"github.com/stretchr/testify/require"
@@ -203,13 +205,16 @@ func ForMany(one string, types ...string) (string, error) {
 	return forMany(one, together{types: types})
 }
 
-// ArrayOf is PostgreSQL's text of a list.
-func ArrayOf(values ...any) (string, error) {
+// LearnLists has a connection send lists.
+func LearnLists(ctx context.Context, conn *pgx.Conn) error { return learnLists(ctx, conn) }
+
+// ListOf is a list of values of a type.
+func ListOf(typ string, values ...any) (any, error) {
 	rows := make([][]any, len(values))
 	for i, v := range values {
 		rows[i] = []any{v}
 	}
-	return arrayOf(rows, 0)
+	return listOf(typ, rows, 0)
 }
 
 // GivenUp has a company form none of whose members ever moves, and waits until it is given up. Who has formed it does

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kakutei/application/port"
 )
 
@@ -358,9 +360,9 @@ func (g *group) writes(members []*member) (sent []write, err error) {
 			w.args = append(w.args, len(next))
 		}
 		if next[0].each != nil {
-			met := make([]int, len(next))
+			met, whose := make([]int, len(next)), numbered(len(next))
 			w.each = func(answer row) error {
-				i, err := nth(answer, len(next))
+				i, err := whose(answer)
 				if err != nil {
 					return err
 				}
@@ -410,8 +412,12 @@ func (g *group) questions(members []*member) (sent []question, err error) {
 		if err != nil {
 			return err
 		}
+		whose := numbered(len(next))
+		if p := next[0].told; p > 0 {
+			whose = marked(p, next)
+		}
 		sent = append(sent, question{statement: one, each: func(answer row) error {
-			i, err := nth(answer, len(next))
+			i, err := whose(answer)
 			if err != nil {
 				return err
 			}
@@ -434,24 +440,56 @@ func (g *group) oneOf(n int, each func(i int) statement) (statement, error) {
 	}
 	one := statement{sql: text, args: make([]any, len(each(0).types), len(each(0).types)+1)}
 	for p := range one.args {
-		if one.args[p], err = arrayOf(rows, p); err != nil {
+		if one.args[p], err = listOf(each(0).types[p], rows, p); err != nil {
 			return statement{}, err
 		}
 	}
 	return one, nil
 }
 
-// nth tells, from 0, whose answer a row is.
-func nth(answer row, of int) (int, error) {
+var errUnmarked = errors.New("gormstore: an answer does not say whose it is")
+
+// beginning is the binary form of a row's first column, if that is of this length.
+func beginning(answer row, length int) ([]byte, error) {
 	raw, ok := answer.(interface{ RawValues() [][]byte })
-	if !ok || len(raw.RawValues()) == 0 || len(raw.RawValues()[0]) != 8 {
-		return 0, errors.New("gormstore: an answer without its number")
+	if !ok || len(raw.RawValues()) == 0 || len(raw.RawValues()[0]) != length {
+		return nil, errUnmarked
 	}
-	n := binary.BigEndian.Uint64(raw.RawValues()[0])
-	if i := int(n) - 1; i >= 0 && i < of { //nolint:gosec // what is too large for it is not below of
+	return raw.RawValues()[0], nil
+}
+
+// numbered tells, from 0, whose answer a row is that begins with the number.
+func numbered(of int) func(answer row) (int, error) {
+	return func(answer row) (int, error) {
+		number, err := beginning(answer, 8)
+		if err != nil {
+			return 0, err
+		}
+		n := binary.BigEndian.Uint64(number)
+		if i := int(n) - 1; i >= 0 && i < of { //nolint:gosec // what is too large for it is not below of
+			return i, nil
+		}
+		return 0, fmt.Errorf("%w: %d of %d", errUnmarked, n, of)
+	}
+}
+
+// marked tells whose answer a row is that begins with an argument.
+func marked(parameter int, questions []question) func(answer row) (int, error) {
+	of := make(map[string]int, len(questions))
+	for i, q := range questions {
+		of[q.args[parameter-1].(string)] = i
+	}
+	return func(answer row) (int, error) {
+		mark, err := beginning(answer, len(uuid.UUID{}))
+		if err != nil {
+			return 0, err
+		}
+		i, ok := of[uuid.UUID(mark).String()]
+		if !ok {
+			return 0, fmt.Errorf("%w: %x", errUnmarked, mark)
+		}
 		return i, nil
 	}
-	return 0, fmt.Errorf("gormstore: answer %d of %d", n, of)
 }
 
 // rest is a row without its number.

@@ -492,6 +492,7 @@ func TestAListIsReadAsItsValues(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), d.URL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
+	require.NoError(t, gormstore.LearnLists(t.Context(), conn))
 	at := time.Date(2026, 12, 1, 9, 0, 0, 123456000, time.UTC)
 	for typ, values := range map[string][]any{
 		"text": {
@@ -506,7 +507,7 @@ func TestAListIsReadAsItsValues(t *testing.T) {
 		"uuid":        {"01990000-0000-7000-8000-000000000001"},
 	} {
 		t.Run(typ, func(t *testing.T) {
-			list, err := gormstore.ArrayOf(values...)
+			list, err := gormstore.ListOf(typ, values...)
 			require.NoError(t, err)
 			for i, v := range values {
 				var same bool
@@ -516,8 +517,13 @@ func TestAListIsReadAsItsValues(t *testing.T) {
 			}
 		})
 	}
-	_, err = gormstore.ArrayOf(1.5)
-	require.Error(t, err)
+	for typ, value := range map[string]any{
+		"text": 1, "bytea": "a", "integer": 1 << 31, "bigint": "1", "boolean": 1, "timestamptz": "now", "jsonb": 1, "uuid": "a",
+		"real": 1.5,
+	} {
+		_, err = gormstore.ListOf(typ, value)
+		require.Error(t, err, typ)
+	}
 }
 
 // A company is given up by a timer, which may be faster than whoever has just formed it. The race detector tells.

@@ -91,16 +91,13 @@ ON CONFLICT DO NOTHING
 RETURNING created_at, lease_expires_at`
 
 // reserveMany is that for many, told by their tokens.
-const reserveMany = `WITH granted AS (
-	INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status,
-		executions, created_at, lease_expires_at, request)
-	SELECT $1, $2, $3, $4, $5, 'IN_PROGRESS', 1, now(), now() + $6 * interval '1 microsecond', $7
-	@each
-	ORDER BY $1, $2, $3
-	ON CONFLICT DO NOTHING
-	RETURNING token, created_at, lease_expires_at
-)
-SELECT each_of.nth, created_at, lease_expires_at @each JOIN granted ON granted.token = $5`
+const reserveMany = `INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status,
+	executions, created_at, lease_expires_at, request)
+SELECT $1, $2, $3, $4, $5, 'IN_PROGRESS', 1, now(), now() + $6 * interval '1 microsecond', $7
+@each
+ORDER BY $1 COLLATE "C", $2 COLLATE "C", $3 COLLATE "C"
+ON CONFLICT DO NOTHING
+RETURNING token, created_at, lease_expires_at`
 
 var (
 	reservationTypes = []string{"text", "text", "text", "text", "uuid", "bigint", "bytea"}
@@ -133,7 +130,7 @@ func (r records) Reserve(
 	}
 	if r.wait == port.Briefly { // who waits longer does so alone
 		questions[0].holds = n.Scope
-		questions[0].together = together{types: reservationTypes, text: reserveMany}
+		questions[0].together = together{types: reservationTypes, text: reserveMany, told: 5}
 		questions[1].types = standingTypes
 		undo := r.withdrawal(n)
 		questions[0].undo = &undo

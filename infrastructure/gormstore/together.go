@@ -1,22 +1,20 @@
 package gormstore
 
 import (
-	"encoding/hex"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // together says how a statement of one transaction is sent as one with the same statement of others (group).
 type together struct {
 	types []string // of its parameters, in PostgreSQL; none: it is always sent alone
 	text  string   // if the text for many does not follow from that for one
+	told  int      // the parameter, a uuid, by which its answers say whose they are; 0: they have a number
 }
 
 // row numbers in what is sent for many, and what stands for the parameters of each.
-const numbered = `FROM unnest(%s) WITH ORDINALITY AS each_of (%s, nth)`
+const eachOf = `FROM unnest(%s) WITH ORDINALITY AS each_of (%s, nth)`
 
 var placeholder = regexp.MustCompile(`\$(\d+)`)
 
@@ -29,7 +27,7 @@ func forMany(one string, t together) (string, error) {
 	for i, typ := range t.types {
 		given[i], named[i] = fmt.Sprintf("$%d::%s[]", i+1, typ), fmt.Sprintf("p%d", i+1)
 	}
-	from := fmt.Sprintf(numbered, strings.Join(given, ", "), strings.Join(named, ", "))
+	from := fmt.Sprintf(eachOf, strings.Join(given, ", "), strings.Join(named, ", "))
 	each := func(sql string) string { return placeholder.ReplaceAllString(sql, "each_of.p$1") }
 	switch {
 	case t.text != "":
@@ -71,62 +69,4 @@ func cutClosing(text string) (inside, after string, found bool) {
 		}
 	}
 	return text, "", false
-}
-
-// arrayOf is the text form of a PostgreSQL array: one parameter of a statement for many.
-func arrayOf(rows [][]any, parameter int) (string, error) {
-	list := make([]byte, 0, 2+48*len(rows))
-	list = append(list, '{')
-	for i, args := range rows {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		var err error
-		if list, err = appendElement(list, args[parameter]); err != nil {
-			return "", err
-		}
-	}
-	return string(append(list, '}')), nil
-}
-
-// postgresTime has a year of four digits, as every time that may be stored (readable_time).
-const postgresTime = "2006-01-02 15:04:05.999999Z07:00"
-
-func appendElement(list []byte, value any) ([]byte, error) {
-	switch v := value.(type) {
-	case nil:
-		return append(list, "NULL"...), nil
-	case string:
-		return appendQuoted(list, v), nil
-	case []byte:
-		if v == nil {
-			return append(list, "NULL"...), nil
-		}
-		list = append(list, `"\\x`...)
-		return append(hex.AppendEncode(list, v), '"'), nil
-	case int:
-		return strconv.AppendInt(list, int64(v), 10), nil
-	case int64:
-		return strconv.AppendInt(list, v, 10), nil
-	case bool:
-		return strconv.AppendBool(list, v), nil
-	case time.Time:
-		list = append(list, '"')
-		return append(v.UTC().AppendFormat(list, postgresTime), '"'), nil
-	default:
-		return nil, fmt.Errorf("gormstore: %T is no element of a list", value)
-	}
-}
-
-func appendQuoted(list []byte, text string) []byte {
-	list = append(list, '"')
-	for {
-		i := strings.IndexAny(text, `"\`)
-		if i < 0 {
-			break
-		}
-		list = append(append(append(list, text[:i]...), '\\'), text[i])
-		text = text[i+1:]
-	}
-	return append(append(list, text...), '"')
 }
