@@ -31,6 +31,7 @@ type run struct {
 func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error) {
 	leased, cancel := context.WithTimeout(ctx, r.config.Lease) // from before the lease begins: the call ends before it
 	defer cancel()
+	ctx = port.Successive(ctx)
 	answer, call, err := r.reserve(ctx)
 	if err != nil || call == nil {
 		return answer, !unsettled(err), err

@@ -37,7 +37,7 @@ func (s *Store) open(ctx context.Context, tx *session, writes []write, questions
 	s.line.join(started)
 	w := way{wait: tx.wait, reads: tx.reads}
 	if s.lanes != nil && sociable(writes, questions) {
-		l, err = s.lanes.open(ctx, w, tx.alone, questions)
+		l, err = s.lanes.open(ctx, w, tx.alone, writes, questions)
 	} else {
 		l, err = s.connect(ctx, w)
 	}

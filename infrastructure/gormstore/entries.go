@@ -70,6 +70,9 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 	if err != nil {
 		return r.fail(err)
 	}
+	if r.presumed {
+		return r.postNew(booked, e, stands)
+	}
 	insert := r.sql.often("new entry", booked.values(), func(db *gorm.DB) *gorm.DB {
 		return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "posting_key"}}, DoNothing: true}).Create(&booked)
 	})
@@ -87,6 +90,13 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 		found, err = standing(answer)
 		return err
 	}})
+}
+
+// postNew is for who presumes that there is none yet: if one is there, everything starts anew without presuming.
+func (r entries) postNew(booked entryRow, e journal.Entry, stands func(journal.Entry)) error {
+	insert := r.sql.often("only entry", booked.values(), func(db *gorm.DB) *gorm.DB { return db.Create(&booked) })
+	stands(e)
+	return r.later(write{statement: insert.typed(newEntryTypes...), taken: taken{constraint: anyConstraint, by: errAlone}})
 }
 
 // Find implements journal.Repository.

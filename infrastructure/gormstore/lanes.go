@@ -65,18 +65,26 @@ func newLanes(connect func(context.Context, way) (link, error), b builder, c Con
 }
 
 // sociable tells whether a transaction may go together with others, by what it asks first: everything has a form for many,
-// and what it takes hold of is named.
+// and what it takes hold of is named. One that asks nothing sends all that it has to.
 func sociable(writes []write, questions []question) bool {
-	return len(writes) == 0 && len(questions) > 0 &&
-		!slices.ContainsFunc(questions, func(q question) bool { return len(q.types) == 0 })
+	if len(questions) == 0 {
+		return slices.ContainsFunc(writes, func(w write) bool { return w.holds != nil }) &&
+			!slices.ContainsFunc(writes, func(w write) bool { return len(w.types) == 0 })
+	}
+	return len(writes) == 0 && !slices.ContainsFunc(questions, func(q question) bool { return len(q.types) == 0 })
 }
 
 // open finds a way for a sociable transaction.
-func (l *lanes) open(ctx context.Context, w way, alone bool, questions []question) (link, error) {
+func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, questions []question) (link, error) {
 	m := &member{came: time.Now(), turn: make(chan *group, 1), answer: make(chan error, 1)}
 	for _, q := range questions {
 		if q.holds != nil {
 			m.holds = append(m.holds, q.holds)
+		}
+	}
+	for _, w := range writes {
+		if w.holds != nil {
+			m.holds = append(m.holds, w.holds)
 		}
 	}
 	q := l.queueOf(w)

@@ -113,6 +113,9 @@ func (r orders) Find(ctx context.Context, id order.ID, customer string) (*order.
 
 // Lock implements order.Repository.
 func (r orders) Lock(ctx context.Context, id order.ID, customer string) (*order.Order, error) {
+	if left, ok := r.presume(id, customer); ok {
+		return r.held(left)
+	}
 	found, err := r.read(ctx, "locked order", id, customer, clause.Locking{Strength: "UPDATE"})
 	if err != nil {
 		return nil, err
@@ -287,7 +290,14 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 	}
 	var before []any
 	if r.locked.ID == row.ID && r.locked.Version == stored {
-		before, w.miss = r.locked.changeables(), nil
+		before = r.locked.changeables()
+		if r.presumed {
+			w.holds, r.checked = order.ID(row.ID), true
+		} else {
+			w.miss = nil
+		}
+		r.changed = row
+		r.changed.Lines = r.locked.Lines
 	}
 	c := changesOf(changeable, before, row.changeables())
 	w.statement = r.sql.often("changed order "+c.name, append(c.values, row.ID, stored), func(db *gorm.DB) *gorm.DB {

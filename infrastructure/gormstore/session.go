@@ -41,6 +41,12 @@ type session struct {
 	failed error // the first error of the database: after it nothing may be committed
 	ahead  announced
 	locked orderRow // the order that this transaction has locked last
+
+	changed  orderRow  // the locked order as this transaction leaves it
+	heard    time.Time // when the store's time was
+	presumed bool      // the locked order was not locked, but left by the transaction before (left)
+	checked  bool      // the update of that one says so
+	clock    time.Time // the store's time, if that was presumed, too
 }
 
 var _ port.Tx = (*session)(nil)
@@ -49,6 +55,9 @@ var errReads = errors.New("gormstore: a reading transaction writes nothing")
 
 // Now brings the store's time, with an exchange of its own if it is the first thing that is asked.
 func (s *session) Now() time.Time {
+	if s.presumed {
+		return s.clock
+	}
 	if (s.link == nil || s.link.now().IsZero()) && s.failed == nil {
 		_ = s.fail(s.exchange(s.ctx, nil)) // told by the next statement
 	}
@@ -110,7 +119,11 @@ func (s *session) exchange(ctx context.Context, writes []write, questions ...que
 			return err
 		}
 	}
-	return s.link.exchange(ctx, writes, questions...)
+	err = s.link.exchange(ctx, writes, questions...)
+	if err == nil && s.heard.IsZero() {
+		s.heard = time.Now()
+	}
+	return err
 }
 
 func (s *session) commit(ctx context.Context) error {
@@ -121,11 +134,20 @@ func (s *session) commit(ctx context.Context) error {
 		if len(s.writes) == 0 {
 			return nil
 		}
-		if err := s.exchange(ctx, nil); err != nil {
+		if err := s.begin(ctx); err != nil {
 			return err
 		}
 	}
 	return s.link.commit(ctx, s.writes)
+}
+
+// begin opens the way for a transaction that has asked nothing. One that presumes has all that it sends travel at once.
+func (s *session) begin(ctx context.Context) (err error) {
+	if !s.presumed {
+		return s.exchange(ctx, nil)
+	}
+	s.link, err = s.store.open(s.ctx, s, s.writes, nil) //nolint:contextcheck // the transaction's own
+	return err
 }
 
 func (s *session) end() {

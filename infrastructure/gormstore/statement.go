@@ -35,19 +35,23 @@ func (s statement) typed(types ...string) statement {
 // write is a statement that need not be sent at once: one that changes a row, or reads what such a one has met.
 type write struct {
 	statement
-	each func(row) error // takes the rows that it answers; nil for none
-	met  func(rows int)  // told how many these were, in the end; nil if that is no news
-	miss error           // that there was no such row; nil when any number will do
-	busy error           // that another transaction held the row for longer than this one waits
+	each  func(row) error // takes the rows that it answers; nil for none
+	met   func(rows int)  // told how many these were, in the end; nil if that is no news
+	miss  error           // that there was no such row; nil when any number will do
+	busy  error           // that another transaction held the row for longer than this one waits
+	holds any             // what it takes hold of, if nothing has done so before: an order.ID
 	taken
 }
 
 // taken names the "no" to a value that another row has already and that may stand there once.
 type taken struct {
 	column     string // what SQLite says of it
-	constraint string // what PostgreSQL says of it
+	constraint string // what PostgreSQL says of it, or anyConstraint
 	by         error  // nil: there is no name for it
 }
+
+// anyConstraint is for a value of which it does not matter.
+const anyConstraint = "*"
 
 // question is a statement whose rows are waited for.
 type question struct {

@@ -30,6 +30,8 @@ type Store struct {
 	usage  usage
 	line   *line
 	watch  Watch // nil: nobody watches
+
+	presumes bool // a completion presumes what its reservation has left
 }
 
 var _ port.UnitOfWork = (*Store)(nil)
@@ -71,6 +73,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
 		s, err := openStore(c.Pool, newLine(c.Pool, longForMany, c), newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
 		if err == nil && s.engine.(*postgresEngine).keepsPlans() {
+			s.presumes = true
 			s.lanes = newLanes(s.connect, s.sql, c)
 		}
 		return s, err
@@ -139,7 +142,11 @@ func (s *Store) transact(ctx context.Context, tx *session, fn func(*session) err
 	}
 	tx.ctx, tx.store, tx.sql = ctx, s, s.sql
 	defer tx.end()
-	if err := fn(tx); err != nil {
+	err := fn(tx)
+	if tx.presumed && tx.failed == nil && (err != nil || !tx.checked) {
+		err = tx.verify(ctx, err)
+	}
+	if err != nil {
 		if errors.Is(tx.failed, errAgain) || errors.Is(tx.failed, errAlone) { // whatever fn made of it
 			return tx.failed
 		}
@@ -148,7 +155,11 @@ func (s *Store) transact(ctx context.Context, tx *session, fn func(*session) err
 	if tx.reads { // there is nothing to commit, and so no commit whose answer could be lost
 		return tx.failed
 	}
-	return tx.commit(ctx)
+	if err := tx.commit(ctx); err != nil {
+		return err
+	}
+	tx.leave()
+	return nil
 }
 
 // pause lets the others go first: up to 10 ms, then up to 20 ms. False when ctx is over.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"kakutei/application/port"
+	"kakutei/domain/idempotency"
 	"kakutei/domain/journal"
 )
 
@@ -143,6 +144,9 @@ func (u *Unreliable) doLate(ctx context.Context, wait port.Wait, fn func(tx port
 		err := u.work.Do(context.WithoutCancel(ctx), wait, func(tx port.Tx) error {
 			if err := fn(untold{tx, new([]func())}); err != nil {
 				return err
+			}
+			if _, err := tx.Records().Find(ctx, idempotency.Scope{}); !errors.Is(err, idempotency.ErrNotFound) {
+				return err // what waits to be sent goes with the next question, and the server has it
 			}
 			u.sent()
 			close(underWay)
