@@ -11,8 +11,10 @@ type Repository interface {
 	// Find reads the order and locks nothing. Error: ErrNotFound.
 	Find(ctx context.Context, id ID, customer string) (*Order, error)
 
-	// Lock reads the order and keeps others from changing it until the transaction ends. Errors: ErrNotFound;
-	// ErrPaymentInProgress when another transaction holds it for longer than this one waits.
+	// Lock reads the order and keeps others from changing it until the transaction ends. A store that knows what the
+	// transaction before has left may presume that instead, if the transaction fails where it has been changed meanwhile: it
+	// starts anew then. Errors: ErrNotFound; ErrPaymentInProgress when another transaction holds it for longer than this one
+	// waits, told by the commit if it is presumed.
 	Lock(ctx context.Context, id ID, customer string) (*Order, error)
 
 	// LockIfOpen locks the order if the request under this key could change it: if it is PLACED, or PAYMENT_PENDING

@@ -54,7 +54,7 @@ func TestACompletionThatHasPresumedWronglyStartsAnew(t *testing.T) {
 			s := storetest.OpenShop(d.Open(t, 4), p)
 			id := placed(t, s, 1)[0]
 			p.Next(func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
-				d.Exec(t, c.change, string(id))
+				d.Exec(t, c.change, string(id)) //nolint:contextcheck // its own
 				return storetest.Approving(ctx, a, book)
 			})
 			_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, name))
