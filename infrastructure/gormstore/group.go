@@ -198,7 +198,7 @@ func (g *group) step() {
 		g.ask(asking)
 	case len(committing) > 0:
 		err := g.send(committing, true)
-		if err != nil && !errors.Is(err, port.ErrCommitUnknown) {
+		if err != nil && !errors.Is(err, port.ErrCommitUnknown) && !errors.Is(err, errNoConnection) {
 			err = fmt.Errorf("%w: %w", errAlone, err)
 		}
 		g.finish(err)

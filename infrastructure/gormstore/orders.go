@@ -99,6 +99,21 @@ func (r *orderRow) changeables() []any {
 	}
 }
 
+// decisive is what a completion decides by. It is asked of an order that was presumed: a statement by hand need not change
+// the version.
+const decisive = ` AND status = ? AND customer_id = ? AND amount = ? AND currency = ? AND attempt = ?
+	AND attempt_amount = ? AND attempt_currency = ? AND paying_key = ?`
+
+var decisiveTypes = []string{"text", "text", "bigint", "text", "integer", "bigint", "text", "text"}
+
+// decisives are the arguments for those. What is not there equals nothing: who has presumed so starts anew.
+func (r *orderRow) decisives() []any {
+	return []any{
+		r.Status, r.CustomerID, r.Amount, r.Currency, r.Attempt,
+		given(r.AttemptAmount), given(r.AttemptCurrency), given(r.PayingKey),
+	}
+}
+
 // errOverwritten says that the stored order is not the one that was read: start anew, from a fresh read.
 var errOverwritten = fmt.Errorf("%w: the order was changed meanwhile", errAgain)
 
@@ -300,9 +315,15 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 		r.changed.Lines = r.locked.Lines
 	}
 	c := changesOf(changeable, before, row.changeables())
-	w.statement = r.sql.often("changed order "+c.name, append(c.values, row.ID, stored), func(db *gorm.DB) *gorm.DB {
-		return db.Model(&orderRow{}).Select(c.columns).Where("id = ? AND version = ?", row.ID, stored).Updates(row)
-	}).typed(typesOf(orderTypes, c.columns, "uuid", "integer")...)
+	name, which, args := "changed order ", "id = ? AND version = ?", []any{row.ID, stored}
+	types := []string{"uuid", "integer"}
+	if r.presumed {
+		name, which = "presumed order ", which+decisive
+		args, types = append(args, r.locked.decisives()...), append(types, decisiveTypes...)
+	}
+	w.statement = r.sql.often(name+c.name, append(c.values, args...), func(db *gorm.DB) *gorm.DB {
+		return db.Model(&orderRow{}).Select(c.columns).Where(which, args...).Updates(row)
+	}).typed(typesOf(orderTypes, c.columns, types...)...)
 	return r.later(w)
 }
 

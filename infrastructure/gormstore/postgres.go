@@ -145,6 +145,8 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 		return fmt.Errorf("%w: %w", errAgain, err)
 	case broken && !pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %w", port.ErrCommitUnknown, err)
+	case broken && ctx.Err() == nil: // nothing was sent: the connection was dead before, and another one may be whole
+		return fmt.Errorf("%w: %w", errAgain, err)
 	default:
 		return postgresFault(err)
 	}

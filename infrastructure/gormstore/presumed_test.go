@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
+	"kakutei/domain/idempotency"
 	"kakutei/domain/journal"
 	"kakutei/domain/money"
 	"kakutei/domain/order"
 	"kakutei/domain/payment"
 	"kakutei/infrastructure/gormstore"
 	"kakutei/infrastructure/gormstore/gormtest"
+	"kakutei/infrastructure/gormstore/pgproxy"
 	"kakutei/infrastructure/storetest"
 )
 
@@ -42,12 +44,20 @@ func TestACompletionTakesOneRoundTripAndLocksNothing(t *testing.T) {
 func TestACompletionThatHasPresumedWronglyStartsAnew(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
 	for name, c := range map[string]struct {
-		change string
-		paid   bool
+		change  string
+		paid    bool
+		version int
 	}{
-		"another version":    {`UPDATE orders SET version = version + 1 WHERE id = $1`, true},
-		"another attempt":    {`UPDATE orders SET version = version + 1, attempt = 2 WHERE id = $1`, false},
-		"no attempt running": {`UPDATE orders SET version = version + 1, status = 'CANCELLED' WHERE id = $1`, false},
+		"another version":    {`UPDATE orders SET version = version + 1 WHERE id = $1`, true, 4},
+		"another attempt":    {`UPDATE orders SET version = version + 1, attempt = 2 WHERE id = $1`, false, 3},
+		"no attempt running": {`UPDATE orders SET version = version + 1, status = 'CANCELLED' WHERE id = $1`, false, 3},
+		// A hand need not change the version.
+		"by hand, cancelled":       {`UPDATE orders SET status = 'CANCELLED' WHERE id = $1`, false, 2},
+		"by hand, placed":          {`UPDATE orders SET status = 'PLACED', paying_key = NULL WHERE id = $1`, false, 2},
+		"by hand, another attempt": {`UPDATE orders SET attempt = 2 WHERE id = $1`, false, 2},
+		"by hand, other money":     {`UPDATE orders SET attempt_amount = 7 WHERE id = $1`, false, 2},
+		"by hand, other currency":  {`UPDATE orders SET attempt_currency = 'EUR' WHERE id = $1`, false, 2},
+		"by hand, another's":       {`UPDATE orders SET customer_id = 'bob' WHERE id = $1`, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := storetest.NewProvider()
@@ -65,16 +75,80 @@ func TestACompletionThatHasPresumedWronglyStartsAnew(t *testing.T) {
 			if c.paid {
 				require.NoError(t, err)
 				assert.Equal(t, "PAID", status)
-				assert.Equal(t, 4, version)
 				assert.Equal(t, 1, entriesIn(t, d))
 			} else {
 				require.Error(t, err)
 				assert.NotEqual(t, "PAID", status)
-				assert.Equal(t, 3, version)
 			}
+			assert.Equal(t, c.version, version)
 			assert.Equal(t, 1, p.Charges())
 		})
 	}
+}
+
+// What is booked is the total that stands, and no key is thrown away that is not this payment's.
+func TestACompletionBooksTheTotalThatStands(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	p := storetest.NewProvider()
+	s := storetest.OpenShop(d.Open(t, 4), p)
+	id := placed(t, s, 1)[0]
+	p.Next(func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
+		d.Exec(t, `UPDATE orders SET amount = 5000 WHERE id = $1`, string(id))
+		return storetest.Approving(ctx, a, book)
+	})
+	_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+	require.NoError(t, err)
+	var total int64
+	require.NoError(t, d.SQL(t).QueryRowContext(t.Context(), `SELECT total FROM journal_entries`).Scan(&total))
+	assert.EqualValues(t, 5000, total)
+}
+
+// The completion may be the first to use a connection that has died since. Nothing was sent, so it is sent again.
+func TestACompletionOnADeadConnectionIsSentAgain(t *testing.T) {
+	for _, n := range []int{1, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			d := gormtest.PostgreSQL(t)
+			proxy, url := pgproxy.Between(t, d.URL)
+			s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
+				URL: url, Pool: 2, LockTimeout: time.Second,
+			})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Close()) }()
+			c := companyOf(t, s, n)
+			c.pay(t, n, proxy.Reset)
+			for i := range n {
+				c.assertPaid(t, i)
+			}
+			assert.Equal(t, n, entriesIn(t, d))
+		})
+	}
+}
+
+// Nobody of a company waits for a connection that none of them gets, and then again alone.
+func TestACompanyThatGetsNoConnectionToCompleteIsToldSoAtOnce(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	c := companyOf(t, d.Open(t, 1), 3)
+	hold, letGo := make(chan struct{}), make(chan struct{})
+	var refused int64
+	held := make(chan error)
+	c.payWhile(t, 3, func() {
+		go func() {
+			held <- c.store.Do(context.WithoutCancel(t.Context()), port.Fully, func(tx port.Tx) error {
+				tx.Now()
+				close(hold)
+				<-letGo
+				return nil
+			})
+		}()
+		<-hold
+		refused = c.store.Connections().Refused
+	})
+	for i := range c.errs {
+		require.ErrorIs(t, c.errs[i], idempotency.ErrOutcomeUnknown)
+	}
+	assert.EqualValues(t, 6, c.store.Connections().Refused-refused, "each for its completion, and to end its lease")
+	close(letGo)
+	<-held
 }
 
 var errDecided = errors.New("decided")
