@@ -143,9 +143,9 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 		return fmt.Errorf("%w: %w", errAlone, err)
 	case l.demoted:
 		return fmt.Errorf("%w: %w", errAgain, err)
-	case broken && !pgconn.SafeToRetry(err):
+	case broken && !pgconn.SafeToRetry(err) && (l.begun || !saysGoodbye(err)):
 		return fmt.Errorf("%w: %w", port.ErrCommitUnknown, err)
-	case broken && ctx.Err() == nil: // nothing was sent: the connection was dead before, and another one may be whole
+	case broken && ctx.Err() == nil: // nothing was done: the connection was dead before, and another one may be whole
 		return fmt.Errorf("%w: %w", errAgain, err)
 	default:
 		return postgresFault(err)
@@ -311,7 +311,15 @@ func twice(d time.Duration) time.Duration {
 	return 2 * d
 }
 
+// saysGoodbye tells that the server itself has ended the session. It answers in order: if BEGIN was not answered before, it
+// has done nothing of what was sent. A pooler's word, which may overtake the server's answers, names no routine.
+func saysGoodbye(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == adminShutdown && pg.Routine != ""
+}
+
 const (
+	adminShutdown       = "57P01"
 	divisionByZero      = "22012"
 	serializationFailed = "40001"
 	deadlockDetected    = "40P01"

@@ -124,6 +124,27 @@ func TestACompletionOnADeadConnectionIsSentAgain(t *testing.T) {
 	}
 }
 
+// A server that has ended the session said so before it read what was sent then: nobody is in doubt, nor asks the provider
+// again.
+func TestACompletionInASessionThatTheServerHasEndedIsSentAgain(t *testing.T) {
+	for _, n := range []int{1, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			d := gormtest.PostgreSQL(t)
+			c := companyOf(t, d.Open(t, 2), n)
+			c.pay(t, n, func() {
+				d.Exec(t, `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+					WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			})
+			for i := range n {
+				c.assertPaid(t, i)
+			}
+			assert.Zero(t, c.shop.Seen.Count(port.CommitUnknown))
+			assert.Equal(t, n, c.shop.Provider.Calls())
+			assert.Equal(t, n, entriesIn(t, d))
+		})
+	}
+}
+
 // Nobody of a company waits for a connection that none of them gets, and then again alone.
 func TestACompanyThatGetsNoConnectionToCompleteIsToldSoAtOnce(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
