@@ -70,14 +70,16 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 	if err != nil {
 		return r.fail(err)
 	}
-	if r.presumed {
-		return r.postNew(booked, e, stands)
-	}
 	insert := r.sql.often("new entry", booked.values(), func(db *gorm.DB) *gorm.DB {
 		return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "posting_key"}}, DoNothing: true}).Create(&booked)
 	})
-	err = r.later(write{statement: insert.typed(newEntryTypes...), taken: taken{column: "id", constraint: "journal_entries_pkey", by: errIDTaken}})
-	if err != nil {
+	w := write{statement: insert.typed(newEntryTypes...), taken: taken{column: "id", constraint: "journal_entries_pkey", by: errIDTaken}}
+	if r.presumed { // that there is none yet, too: if one is there, everything starts anew without presuming
+		w.miss = errAlone
+		stands(e)
+		return r.later(w)
+	}
+	if err := r.later(w); err != nil {
 		return err
 	}
 	mine := []any{booked.PostingKey, booked.ID, booked.PostedAt.value()}
@@ -90,13 +92,6 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 		found, err = standing(answer)
 		return err
 	}})
-}
-
-// postNew is for who presumes that there is none yet: if one is there, everything starts anew without presuming.
-func (r entries) postNew(booked entryRow, e journal.Entry, stands func(journal.Entry)) error {
-	insert := r.sql.often("only entry", booked.values(), func(db *gorm.DB) *gorm.DB { return db.Create(&booked) })
-	stands(e)
-	return r.later(write{statement: insert.typed(newEntryTypes...), taken: taken{constraint: anyConstraint, by: errAlone}})
 }
 
 // Find implements journal.Repository.

@@ -352,7 +352,7 @@ func meant(err, miss, busy error, t taken) error {
 		return fmt.Errorf("%w: %w", miss, err)
 	case pg.Code == lockNotAvailable && busy != nil:
 		return fmt.Errorf("%w: %w", busy, err)
-	case pg.Code == uniqueViolation && t.by != nil && (pg.ConstraintName == t.constraint || t.constraint == anyConstraint):
+	case pg.Code == uniqueViolation && t.by != nil && pg.ConstraintName == t.constraint:
 		return fmt.Errorf("%w: %w", t.by, err)
 	default:
 		return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -64,7 +65,7 @@ func TestACompletionThatHasPresumedWronglyStartsAnew(t *testing.T) {
 			s := storetest.OpenShop(d.Open(t, 4), p)
 			id := placed(t, s, 1)[0]
 			p.Next(func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
-				d.Exec(t, c.change, string(id)) //nolint:contextcheck // its own
+				d.Exec(t, c.change, string(id)) //nolint:contextcheck // the test's
 				return storetest.Approving(ctx, a, book)
 			})
 			_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, name))
@@ -93,7 +94,7 @@ func TestACompletionBooksTheTotalThatStands(t *testing.T) {
 	s := storetest.OpenShop(d.Open(t, 4), p)
 	id := placed(t, s, 1)[0]
 	p.Next(func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
-		d.Exec(t, `UPDATE orders SET amount = 5000 WHERE id = $1`, string(id))
+		d.Exec(t, `UPDATE orders SET amount = 5000 WHERE id = $1`, string(id)) //nolint:contextcheck // the test's
 		return storetest.Approving(ctx, a, book)
 	})
 	_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
@@ -154,7 +155,7 @@ func TestACompanyThatGetsNoConnectionToCompleteIsToldSoAtOnce(t *testing.T) {
 	held := make(chan error)
 	c.payWhile(t, 3, func() {
 		go func() {
-			held <- c.store.Do(context.WithoutCancel(t.Context()), port.Fully, func(tx port.Tx) error {
+			held <- c.store.Read(t.Context(), func(tx port.Tx) error { // which the server does not end for being idle
 				tx.Now()
 				close(hold)
 				<-letGo
@@ -169,7 +170,7 @@ func TestACompanyThatGetsNoConnectionToCompleteIsToldSoAtOnce(t *testing.T) {
 	}
 	assert.EqualValues(t, 6, c.store.Connections().Refused-refused, "each for its completion, and to end its lease")
 	close(letGo)
-	<-held
+	require.NoError(t, <-held)
 }
 
 var errDecided = errors.New("decided")
@@ -299,7 +300,8 @@ func TestAnOrderIsPresumedForASecond(t *testing.T) {
 // An entry that is there already is met all the same.
 func TestACompletionThatPresumesMeetsTheEntryThatStands(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
-	s := d.Open(t, 4)
+	var w duplicates
+	s := d.Open(t, 4).Watched(&w)
 	id := placed(t, storetest.OpenShop(s, storetest.NewProvider()), 1)[0]
 	day, err := journal.ParseDate("2026-12-01")
 	require.NoError(t, err)
@@ -330,5 +332,17 @@ func TestACompletionThatPresumesMeetsTheEntryThatStands(t *testing.T) {
 	}))
 	assert.Equal(t, first, stands)
 	assert.Equal(t, 2, runs)
+	require.NoError(t, w.failed, "an entry that stands is no error of the database's")
 	assert.Equal(t, 1, entriesIn(t, d))
+}
+
+// duplicates notes that the database has refused a value that another row has.
+type duplicates struct{ failed error }
+
+func (w *duplicates) Exchanging(context.Context, gormstore.Exchange) func(error) {
+	return func(err error) {
+		if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == "23505" {
+			w.failed = err
+		}
+	}
 }

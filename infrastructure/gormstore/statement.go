@@ -46,12 +46,9 @@ type write struct {
 // taken names the "no" to a value that another row has already and that may stand there once.
 type taken struct {
 	column     string // what SQLite says of it
-	constraint string // what PostgreSQL says of it, or anyConstraint
+	constraint string // what PostgreSQL says of it
 	by         error  // nil: there is no name for it
 }
-
-// anyConstraint is for a value of which it does not matter.
-const anyConstraint = "*"
 
 // question is a statement whose rows are waited for.
 type question struct {
