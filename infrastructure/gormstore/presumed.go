@@ -13,8 +13,9 @@ import (
 
 // left is an order as a reservation has left it, for the completion that follows. That would lock the order and read it,
 // and nearly always it is as it was left: the round trip and the lock are for nothing. So the completion presumes it, and
-// its update names the version that it changes, and what it has decided by (decisive); if that is otherwise by then,
-// everything starts anew, with a lock. The same happens when it ends without that update, or with an error: then it asks first whether it has presumed rightly.
+// its update names the version that it changes, and what it has decided by (decisive); if anything of that is otherwise by
+// then, everything starts anew, with a lock. The same happens when it ends without that update, or with an error: then it
+// asks first whether it has presumed rightly.
 //
 // Its time is then the reservation's, carried on with this process's clock for as long as that is old.
 type left struct {
