@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,12 +130,21 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 	if !l.begun && len(writes) == 0 {
 		return nil
 	}
+	if !l.begun && !l.prepared(writes) {
+		if err := l.exchange(ctx, nil); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	broken, err := l.send(ctx, writes, nil, true)
 	switch {
 	case err == nil:
 		l.ended = true
+		before := l.committed()
+		for _, w := range writes {
+			before[committed{w.sql, w.miss != nil}] = true
+		}
 		if !replicated(l.conn.Conn().PgConn()) {
 			return fmt.Errorf("%w: %w", port.ErrCommitUnknown, errNotReplicated)
 		}
@@ -150,6 +160,31 @@ func (l *postgresLink) commit(ctx context.Context, writes []write) error {
 	default:
 		return postgresFault(err)
 	}
+}
+
+// committed is a write that a connection has sent together with a COMMIT.
+type committed struct {
+	sql     string
+	guarded bool
+}
+
+// prepared tells whether the connection has sent these writes with a COMMIT before, and so has prepared them. Before it has,
+// BEGIN goes first: what is prepared without the transaction's limits waits as long as somebody locks the table, and nobody
+// would know whether COMMIT was sent.
+func (l *postgresLink) prepared(writes []write) bool {
+	before := l.committed()
+	return !slices.ContainsFunc(writes, func(w write) bool { return !before[committed{w.sql, w.miss != nil}] })
+}
+
+func (l *postgresLink) committed() map[committed]bool {
+	const key = "kakutei: what was sent with a COMMIT"
+	data := l.conn.Conn().PgConn().CustomData()
+	before, _ := data[key].(map[committed]bool)
+	if before == nil {
+		before = map[committed]bool{}
+		data[key] = before
+	}
+	return before
 }
 
 // bounded gives up on a server that keeps no time limit: it is stalled, or a new connection's statement is being prepared,
