@@ -295,7 +295,7 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 }
 
 // Save implements order.Repository. Of an order that this transaction has locked, only what has changed is sent, and the
-// row is certain to be there.
+// row is certain to be there, unless it was presumed (left).
 func (r orders) Save(_ context.Context, o *order.Order) error {
 	row := orderRowOf(o)
 	stored := row.Version - 1
