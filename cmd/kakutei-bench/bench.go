@@ -85,6 +85,8 @@ func (b *bench) read(ctx context.Context, m meters) (r reading, err error) {
 // settling is how long after the last answer the meters are read: what is written after it counts, too.
 const settling = 200 * time.Millisecond
 
+var errTooLittle = errors.New("too little was done to measure it: longer cells are needed")
+
 // measure runs a load and reads the meters before and after it.
 func (b *bench) measure(ctx context.Context, m meters, run func() (ran, error)) (sample, ran, error) {
 	before, err := b.read(ctx, m)
@@ -102,7 +104,7 @@ func (b *bench) measure(ctx context.Context, m meters, run func() (ran, error)) 
 		return sample{}, r, err
 	}
 	if r.rate == 0 {
-		return sample{}, r, errors.New("too little was done to measure it: longer cells are needed")
+		return sample{}, r, errTooLittle
 	}
 	time.Sleep(settling)
 	after, err := b.read(ctx, m)
@@ -127,6 +129,41 @@ func (b *bench) measure(ctx context.Context, m meters, run func() (ran, error)) 
 	}
 	b.others = append(b.others, s.Others)
 	return s, r, nil
+}
+
+// spells measures until over, again and again. Before each spell what it takes is made ready; that is not measured. The
+// results are each spell's, and the times of all their answers.
+func spells(
+	over <-chan struct{}, ready func() error, measure func() (sample, ran, error),
+) (all []sample, times []time.Duration, err error) {
+	isOver := func() bool {
+		select {
+		case <-over:
+			return true
+		default:
+			return false
+		}
+	}
+	for {
+		if err := ready(); err != nil {
+			return nil, nil, err
+		}
+		if isOver() {
+			break
+		}
+		s, r, err := measure()
+		if errors.Is(err, errTooLittle) && isOver() {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		all, times = append(all, s), append(times, r.times...)
+	}
+	if len(all) == 0 {
+		return nil, nil, errors.New("it was over before anything was measured beside it")
+	}
+	return all, times, nil
 }
 
 // counted is a store whose paid orders and booked entries can be counted.

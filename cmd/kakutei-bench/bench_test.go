@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,52 @@ func TestWhatIsAcknowledgedIsPaidAndBooked(t *testing.T) {
 		})
 		assert.Equal(t, c.right, err == nil, name)
 	}
+}
+
+// How long a sweep takes is not known beforehand: no stock of orders must have to last for it.
+func TestSpellsFollowOneAnotherUntilItIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		endsIn string // of the third spell
+		spells int
+	}{
+		"while one is measured":               {"measured", 3},
+		"before anything was done in a spell": {"nothing", 2},
+		"while the next one is made ready":    {"ready", 2},
+	} {
+		over, asked := make(chan struct{}), 0
+		all, times, err := spells(over, func() error {
+			if asked++; asked == 3 && c.endsIn == "ready" {
+				close(over)
+			}
+			return nil
+		}, func() (sample, ran, error) {
+			switch {
+			case asked == 3 && c.endsIn == "nothing":
+				close(over)
+				return sample{}, ran{}, errTooLittle
+			case asked == 3:
+				close(over)
+			}
+			return sample{Count: asked}, ran{times: make([]time.Duration, asked)}, nil
+		})
+		require.NoError(t, err, name)
+		assert.Len(t, all, c.spells, name)
+		assert.Len(t, times, c.spells*(c.spells+1)/2, name)
+		assert.Equal(t, 1, all[0].Count, name)
+	}
+}
+
+func TestSpellsInWhichNothingIsDoneAreAnError(t *testing.T) {
+	ready := func() error { return nil }
+	nothing := func() (sample, ran, error) { return sample{}, ran{}, errTooLittle }
+	_, _, err := spells(nil, ready, nothing)
+	require.ErrorIs(t, err, errTooLittle, "it is not over")
+	over := make(chan struct{})
+	close(over)
+	_, _, err = spells(over, ready, nothing)
+	require.ErrorContains(t, err, "before anything was measured")
+	_, _, err = spells(nil, func() error { return assert.AnError }, nothing)
+	require.ErrorIs(t, err, assert.AnError)
 }
 
 func TestRowsAreCopiedWithWhatMustDiffer(t *testing.T) {

@@ -76,11 +76,14 @@ func (b *bench) confirmRound(
 	if err != nil {
 		return err
 	}
-	like, err := warm(ctx, onServer, onFile)
-	if err != nil {
+	atServer := &source{store: d}
+	if atServer.like, err = warm(ctx, onServer); err != nil {
 		return err
 	}
-	g := grinder{bench: b, confirmations: c, database: d, like: like, rates: rates}
+	if _, err := warm(ctx, onFile); err != nil {
+		return err
+	}
+	g := grinder{bench: b, confirmations: c, database: d, source: atServer, rates: rates}
 	groups := []func(conns int) error{
 		func(conns int) error { return g.grind(ctx, conns) },
 		func(conns int) error { return b.noop(ctx, c, edge, conns) },
@@ -101,22 +104,20 @@ func (b *bench) confirmRound(
 // warming is how many confirmations are not measured: each connection has prepared its statements then.
 const warming = 1000
 
-// warm has each service pay some orders. The result is an order of the first one's that waits for its payment.
-func warm(ctx context.Context, services ...*instance) (like string, err error) {
-	for _, i := range services {
-		var s stock
-		for range warming {
-			if err := s.place(ctx, i.shop); err != nil {
-				return "", err
-			}
-		}
-		for _, do := range []func(context.Context, *client.Client) error{s.confirm, s.replay} {
-			if _, err := load(32, time.Second, func() error { return do(ctx, i.shop) }); err != nil {
-				return "", err
-			}
+// warm has a service pay some orders. The result is one that waits for its payment.
+func warm(ctx context.Context, i *instance) (like string, err error) {
+	var s stock
+	for range warming {
+		if err := s.place(ctx, i.shop); err != nil {
+			return "", err
 		}
 	}
-	placed, err := services[0].shop.PlaceOrder(ctx, client.NewIntent(), cart)
+	for _, do := range []func(context.Context, *client.Client) error{s.confirm, s.replay} {
+		if _, err := load(32, time.Second, func() error { return do(ctx, i.shop) }); err != nil {
+			return "", err
+		}
+	}
+	placed, err := i.shop.PlaceOrder(ctx, client.NewIntent(), cart)
 	return placed.OrderID, err
 }
 
@@ -167,9 +168,8 @@ type grinder struct {
 	*bench
 	*confirmations
 	database *database
-	like     string             // the order after which others are made
+	source   *source
 	rates    map[string]float64 // by cell, from the last round
-	orders   int64              // that were made
 }
 
 // grind measures confirmations and their replays, each with a round trip per statement and pipelined.
@@ -217,9 +217,7 @@ func (g *grinder) grind(ctx context.Context, conns int) error {
 func (g *grinder) pay(
 	ctx context.Context, conns, each int, pipelined bool, around func(run func() (ran, error)) (ran, error),
 ) (r ran, first int64, err error) {
-	first = g.orders + 1
-	g.orders += int64(conns * each)
-	if err := g.database.orders(ctx, g.like, first, g.orders); err != nil {
+	if first, err = g.source.insert(ctx, int64(conns*each)); err != nil {
 		return r, first, err
 	}
 	if err := g.database.tidy(ctx); err != nil {

@@ -45,6 +45,26 @@ type sample struct {
 	Others      float64 `json:"othersOfCPUs"` // CPUs that processes which are not the bench's have used meanwhile
 }
 
+// together is what samples of one load, one after the other, come to as one: its rate by their time, what a request takes
+// by their requests, percentiles by the times of all answers.
+func together(all []sample, times []time.Duration) (t sample) {
+	var took, others float64
+	for _, s := range all {
+		n, seconds := float64(s.Count), float64(s.Count)/s.PerSecond
+		t.Count += s.Count
+		t.ServiceCPU += n * s.ServiceCPU
+		t.DatabaseCPU += n * s.DatabaseCPU
+		t.LoadCPU += n * s.LoadCPU
+		t.WAL += n * s.WAL
+		took, others = took+seconds, others+seconds*s.Others
+	}
+	n := float64(t.Count)
+	t.ServiceCPU, t.DatabaseCPU, t.LoadCPU, t.WAL = t.ServiceCPU/n, t.DatabaseCPU/n, t.LoadCPU/n, t.WAL/n
+	t.PerSecond, t.Others = n/took, others/took
+	t.P50, t.P99 = milliseconds(percentile(times, 50)), milliseconds(percentile(times, 99))
+	return t
+}
+
 // cell is one row of the table. Each round adds a sample to it.
 type cell struct {
 	Store string // PostgreSQL, SQLite, or none

@@ -52,3 +52,22 @@ func TestTheMiddleOfACellIsEachFiguresOwn(t *testing.T) {
 	assert.InDelta(t, 2, r.middle(c).P50, 0)
 	assert.InDelta(t, 8, r.middle(c).WAL, 0)
 }
+
+func TestSpellsAreWeighedByWhatWasDoneInThem(t *testing.T) {
+	one := sample{Count: 300, PerSecond: 100, ServiceCPU: 1, DatabaseCPU: 2, LoadCPU: 3, WAL: 4000, Others: 0.4}
+	other := sample{Count: 100, PerSecond: 100, ServiceCPU: 5, DatabaseCPU: 6, LoadCPU: 7, WAL: 8000, P50: 9, P99: 9}
+	slow := sample{Count: 100, PerSecond: 25, ServiceCPU: 1, DatabaseCPU: 2, LoadCPU: 3, WAL: 4000}
+	times := []time.Duration{3 * time.Millisecond, time.Millisecond, 2 * time.Millisecond}
+	assert.Equal(t, sample{
+		Count: 400, PerSecond: 100, ServiceCPU: 2, DatabaseCPU: 3, LoadCPU: 4, WAL: 5000, Others: 0.3, P50: 2, P99: 3,
+	}, rounded(together([]sample{one, other}, times)))
+	all := rounded(together([]sample{other, slow}, times))
+	assert.InDelta(t, 40, all.PerSecond, 0, "200 in 5 seconds")
+	assert.InDelta(t, 3, all.ServiceCPU, 0)
+}
+
+// rounded spares a comparison what floating-point numbers leave.
+func rounded(s sample) sample {
+	s.Others = math.Round(s.Others*1e9) / 1e9
+	return s
+}

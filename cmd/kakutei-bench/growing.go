@@ -83,10 +83,9 @@ type branch struct {
 	*bench
 	database *database
 	service  *instance
-	placed   string // an order that waits for its payment, after which others are made
-	paid     string // one that has it
-	key      string // under which it was paid
-	made     int64
+	source   source
+	paid     string // an order that is paid
+	key      string // under which that was done
 }
 
 func (b *bench) branch(ctx context.Context, name string) (*branch, error) {
@@ -98,8 +97,8 @@ func (b *bench) branch(ctx context.Context, name string) (*branch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &branch{bench: b, database: d, service: i}
-	if s.placed, err = warm(ctx, i); err != nil {
+	s := &branch{bench: b, database: d, service: i, source: source{store: d}}
+	if s.source.like, err = warm(ctx, i); err != nil {
 		return nil, err
 	}
 	err = d.conn.QueryRow(ctx, `SELECT CAST(id AS text), idempotency_key FROM orders, idempotency_records
@@ -112,16 +111,11 @@ func (s *branch) close(ctx context.Context) error {
 	return errors.Join(s.service.stop(), s.postgres.drop(ctx, s.database))
 }
 
-// stock makes orders that wait for their payment.
-func (s *branch) stock(ctx context.Context, n int64) (*stock, error) {
-	first := s.made + 1
-	s.made += n
-	if err := s.database.orders(ctx, s.placed, first, s.made); err != nil {
-		return nil, err
-	}
+// stock makes the orders for a cell.
+func (s *branch) stock(ctx context.Context, during time.Duration) (*stock, error) {
 	made := &stock{}
-	for i := first; i <= s.made; i++ {
-		made.add(idOf(i))
+	if err := s.source.fill(ctx, made, during); err != nil {
+		return nil, err
 	}
 	return made, s.database.tidy(ctx)
 }
@@ -198,11 +192,8 @@ func (s *branch) updates(ctx context.Context) (all []updates, err error) {
 // busiest is the number of clients at which the parts beside "confirm" measure.
 const busiest = 32
 
-// supply is how many orders a cell may pay in a second.
-const supply = 6000
-
 func (b *bench) growthRound(ctx context.Context, g *growth, name string, s *branch) error {
-	orders, err := s.stock(ctx, int64(b.seconds.Seconds()*supply))
+	orders, err := s.stock(ctx, b.seconds)
 	if err != nil {
 		return err
 	}
@@ -227,10 +218,8 @@ func (b *bench) growthRound(ctx context.Context, g *growth, name string, s *bran
 	return err
 }
 
-// sweeping is how many orders are there to be paid while a sweep runs.
-const sweeping = 200_000
-
-// besideASweep measures confirmations while expired records are swept, and before and after that.
+// besideASweep measures confirmations while expired records are swept, and before and after that. How long a sweep takes
+// is not known beforehand: beside it they are measured in spells, each with a stock that lasts for it.
 func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 	err := s.database.copies(ctx, "idempotency_records", likeRecord, map[string]string{
 		"idempotency_key": "CAST(CAST(md5('expired' || n) AS uuid) AS text)", "token": "CAST(md5('old' || n) AS uuid)",
@@ -239,13 +228,10 @@ func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 	if err != nil {
 		return err
 	}
-	orders, err := s.stock(ctx, sweeping)
-	if err != nil {
-		return err
-	}
-	measure := func(d time.Duration, over <-chan struct{}) (sample, ran, error) {
+	during := 2 * b.seconds
+	measure := func(orders *stock, over <-chan struct{}) (sample, ran, error) {
 		return b.measure(ctx, meters{services: []*instance{s.service}, database: s.database}, func() (ran, error) {
-			return load(busiest, d, func() error {
+			return load(busiest, during, func() error {
 				select {
 				case <-over:
 					return errNoMore
@@ -255,10 +241,20 @@ func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 			})
 		})
 	}
-	before, _, err := measure(2*b.seconds, nil)
+	quiet := func() (sample, error) {
+		orders, err := s.stock(ctx, during)
+		if err != nil {
+			return sample{}, err
+		}
+		measured, _, err := measure(orders, nil)
+		return measured, err
+	}
+	before, err := quiet()
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	over, swept := make(chan struct{}), make(chan error, 1)
 	begun := time.Now()
 	go func() {
@@ -271,11 +267,18 @@ func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 		g.swept = time.Since(begun)
 		swept <- err
 	}()
-	beside, r, err := measure(time.Hour, over)
+	orders := &stock{}
+	beside, times, err := spells(over, func() error {
+		orders.paid = nil // nobody asks for them again
+		return s.source.fill(ctx, orders, during)
+	}, func() (sample, ran, error) { return measure(orders, over) })
+	if err != nil {
+		stop()
+	}
 	if err = errors.Join(err, <-swept); err != nil {
 		return err
 	}
-	after, _, err := measure(2*b.seconds, nil)
+	after, err := quiet()
 	if err != nil {
 		return err
 	}
@@ -283,13 +286,13 @@ func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 	if err == nil && left != 0 {
 		err = fmt.Errorf("%d expired records are still there", left)
 	}
-	g.beside, g.quiet = beside, results{{}: {before, after}}.middle(cell{})
+	g.beside, g.quiet = together(beside, times), results{{}: {before, after}}.middle(cell{})
 	late := 0
-	for _, t := range r.times {
+	for _, t := range times {
 		if milliseconds(t) > 2*g.quiet.P99 {
 			late++
 		}
 	}
-	g.above, g.longest = float64(late)/float64(len(r.times)), percentile(r.times, 100)
+	g.above, g.longest = float64(late)/float64(len(times)), percentile(times, 100)
 	return err
 }

@@ -100,6 +100,42 @@ func (s *stock) settle(p purchase) {
 	s.paid = append(s.paid, p)
 }
 
+// supply is how many orders a cell may pay in a second.
+const supply = 6000
+
+// source makes orders that wait for their payment past the service, which has never seen them: they are inserted, each
+// like one that is there.
+type source struct {
+	store interface {
+		orders(ctx context.Context, like string, first, last int64) error
+	}
+	like string
+	made int64
+}
+
+// insert makes n orders. The first one's number is told.
+func (s *source) insert(ctx context.Context, n int64) (first int64, err error) {
+	first = s.made + 1
+	s.made += n
+	return first, s.store.orders(ctx, s.like, first, s.made)
+}
+
+// fill makes what a stock lacks to last for a cell.
+func (s *source) fill(ctx context.Context, into *stock, during time.Duration) error {
+	missing := int64(during.Seconds()*supply) - int64(len(into.open))
+	if missing <= 0 {
+		return nil
+	}
+	first, err := s.insert(ctx, missing)
+	if err != nil {
+		return err
+	}
+	for n := first; n < first+missing; n++ {
+		into.add(idOf(n))
+	}
+	return nil
+}
+
 // place has an order placed.
 func (s *stock) place(ctx context.Context, shop *client.Client) error {
 	placed, err := shop.PlaceOrder(ctx, client.NewIntent(), cart)

@@ -47,7 +47,7 @@ func (b *bench) scaled(ctx context.Context, all *scaling, n, round int) (err err
 			return err
 		}
 	}
-	orders, err := s.stock(ctx, int64(b.seconds.Seconds()*supply))
+	orders, err := s.stock(ctx, b.seconds)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (b *bench) storms(ctx context.Context) (all storms, err error) {
 }
 
 func (b *bench) storm(ctx context.Context, s *branch, kind string) (of storm, err error) {
-	orders, err := s.stock(ctx, int64(b.seconds.Seconds()*supply))
+	orders, err := s.stock(ctx, b.seconds)
 	if err != nil {
 		return of, err
 	}
