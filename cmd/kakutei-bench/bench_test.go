@@ -84,7 +84,7 @@ func TestSpellsInWhichNothingIsDoneAreAnError(t *testing.T) {
 
 func TestRowsAreCopiedWithWhatMustDiffer(t *testing.T) {
 	assert.Equal(t, "INSERT INTO orders (id, status) SELECT x(n), t.status FROM orders AS t, generate_series(7, 9) AS n WHERE t.id = $1",
-		copying("orders", []string{"id", "status"}, "t.id = $1", map[string]string{"id": "x(n)"}, 7, 9))
+		copying("orders", []string{"id", "status"}, "t.id = $1", map[string]string{"id": "x(n)"}, "generate_series(7, 9)"))
 }
 
 func TestAnOrderMadeHasTheIDThatPostgreSQLMakes(t *testing.T) {

@@ -23,12 +23,14 @@ const (
 	httpNoop                = "HTTP no-op"
 	place                   = "place"
 	confirm                 = "confirm"
+	confirmElsewhere        = "confirm, placed elsewhere"
 	replay                  = "replay"
 )
 
 // inOrder are the table's rows of a store.
 var inOrder = []string{
-	pgbenchConfirm, pgbenchConfirmPipelined, pgbenchReplay, pgbenchReplayPipelined, httpNoop, place, confirm, replay,
+	pgbenchConfirm, pgbenchConfirmPipelined, pgbenchReplay, pgbenchReplayPipelined, httpNoop, place, confirm,
+	confirmElsewhere, replay,
 }
 
 // confirmations is what the part "confirm" has found out.
@@ -76,19 +78,21 @@ func (b *bench) confirmRound(
 	if err != nil {
 		return err
 	}
-	atServer := &source{store: d}
+	atServer, atFile := &source{store: d}, &source{store: file{path}}
 	if atServer.like, err = warm(ctx, onServer); err != nil {
 		return err
 	}
-	if _, err := warm(ctx, onFile); err != nil {
+	if atFile.like, err = warm(ctx, onFile); err != nil {
 		return err
 	}
 	g := grinder{bench: b, confirmations: c, database: d, source: atServer, rates: rates}
+	server := shopper{b, c, onServer, d, atServer, onPostgres}
+	lite := shopper{b, c, onFile, file{path}, atFile, onSQLite}
 	groups := []func(conns int) error{
 		func(conns int) error { return g.grind(ctx, conns) },
 		func(conns int) error { return b.noop(ctx, c, edge, conns) },
-		func(conns int) error { return b.shop(ctx, c, onServer, d, onPostgres, conns) },
-		func(conns int) error { return b.shop(ctx, c, onFile, file{path}, onSQLite, conns) },
+		func(conns int) error { return server.shop(ctx, conns) },
+		func(conns int) error { return lite.shop(ctx, conns) },
 	}
 	for _, conns := range connections {
 		for i := range groups {
@@ -121,38 +125,64 @@ func warm(ctx context.Context, i *instance) (like string, err error) {
 	return placed.OrderID, err
 }
 
-// shop measures a service: it places orders, pays them, and asks for their payments again.
-func (b *bench) shop(
-	ctx context.Context, c *confirmations, i *instance, store counted, name string, conns int,
-) error {
-	d, _ := store.(*database)
-	m := meters{services: []*instance{i}, database: d}
-	var s stock
-	cellOf := func(what string, do func(context.Context, *client.Client) error) (int, error) {
-		if d != nil {
-			if err := d.tidy(ctx); err != nil {
-				return 0, err
-			}
-		}
-		measured, r, err := b.measure(ctx, m, func() (ran, error) {
-			return load(conns, b.seconds, func() error { return do(ctx, i.shop) })
-		})
-		if err != nil {
-			return 0, fmt.Errorf("%s on %s over %d connections: %w", what, name, conns, err)
-		}
-		c.results.add(cell{name, what, conns}, measured)
-		return r.count, nil
+// shopper measures a service on its store.
+type shopper struct {
+	*bench
+	*confirmations
+	service *instance
+	store   counted
+	source  *source
+	name    string // of the store
+}
+
+// shop pays orders that the service has never seen; then it places orders, pays those, and asks for their payments again.
+func (s *shopper) shop(ctx context.Context, conns int) error {
+	pay := func(what string, orders *stock) error {
+		return settled(ctx, s.store, func() (int, error) { return s.cell(ctx, what, conns, orders.confirm) })
 	}
-	if _, err := cellOf(place, s.place); err != nil {
+	var elsewhere, here stock
+	if err := s.source.fill(ctx, &elsewhere, s.seconds); err != nil {
 		return err
 	}
-	if err := settled(ctx, store, func() (int, error) { return cellOf(confirm, s.confirm) }); err != nil {
+	if err := pay(confirmElsewhere, &elsewhere); err != nil {
 		return err
 	}
-	return settled(ctx, store, func() (int, error) {
-		_, err := cellOf(replay, s.replay)
+	placed, err := s.cell(ctx, place, conns, here.place)
+	if err != nil {
+		return err
+	}
+	// A payment takes two commits and a placing one: as many again will do.
+	if err := here.latest(ctx, s.service.shop, min(2*placed, remembered)); err != nil {
+		return err
+	}
+	if err := pay(confirm, &here); err != nil {
+		return err
+	}
+	return settled(ctx, s.store, func() (int, error) {
+		_, err := s.cell(ctx, replay, conns, here.replay)
 		return 0, err
 	})
+}
+
+// cell measures one thing that clients do.
+func (s *shopper) cell(
+	ctx context.Context, what string, conns int, do func(context.Context, *client.Client) error,
+) (int, error) {
+	d, _ := s.store.(*database)
+	if d != nil {
+		if err := d.tidy(ctx); err != nil {
+			return 0, err
+		}
+	}
+	m := meters{services: []*instance{s.service}, database: d}
+	measured, r, err := s.measure(ctx, m, func() (ran, error) {
+		return load(conns, s.seconds, func() error { return do(ctx, s.service.shop) })
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%s on %s over %d connections: %w", what, s.name, conns, err)
+	}
+	s.results.add(cell{s.name, what, conns}, measured)
+	return r.count, nil
 }
 
 func (b *bench) noop(ctx context.Context, c *confirmations, edge *instance, conns int) error {

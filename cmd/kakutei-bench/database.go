@@ -53,12 +53,13 @@ func (d *database) copies(
 	if err != nil {
 		return err
 	}
-	_, err = d.conn.Exec(ctx, copying(table, columns, like, computed, first, last), arguments...)
+	numbers := fmt.Sprintf("generate_series(%d, %d)", first, last)
+	_, err = d.conn.Exec(ctx, copying(table, columns, like, computed, numbers), arguments...)
 	return err
 }
 
-// copying is the statement for copies.
-func copying(table string, columns []string, like string, computed map[string]string, first, last int64) string {
+// copying is the statement for copies. numbers are a query for n.
+func copying(table string, columns []string, like string, computed map[string]string, numbers string) string {
 	values := make([]string, len(columns))
 	for i, column := range columns {
 		values[i] = "t." + column
@@ -66,8 +67,8 @@ func copying(table string, columns []string, like string, computed map[string]st
 			values[i] = expression
 		}
 	}
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s AS t, generate_series(%d, %d) AS n WHERE %s", table,
-		strings.Join(columns, ", "), strings.Join(values, ", "), table, first, last, like)
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s AS t, %s AS n WHERE %s", table,
+		strings.Join(columns, ", "), strings.Join(values, ", "), table, numbers, like)
 }
 
 func (d *database) columns(ctx context.Context, table string) ([]string, error) {
@@ -89,6 +90,25 @@ func idOf(n int64) string { return fmt.Sprintf("ffee0000-0000-0000-%04x-%012x", 
 
 // file is a SQLite database, seen beside the service that writes it.
 type file struct{ path string }
+
+// orders inserts placed orders like the one with this id: those that idOf names, from first to last.
+func (f file) orders(ctx context.Context, like string, first, last int64) (err error) {
+	db, err := sql.Open("sqlite", "file:"+f.path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var names string
+	err = db.QueryRowContext(ctx, "SELECT group_concat(name) FROM pragma_table_info('orders')").Scan(&names)
+	if err != nil {
+		return err
+	}
+	id := map[string]string{"id": "printf('ffee0000-0000-0000-%04x-%012x', n >> 48, n & (1 << 48) - 1)"}
+	numbers := fmt.Sprintf("(WITH RECURSIVE c(n) AS (VALUES (%d) UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c)",
+		first, last)
+	_, err = db.ExecContext(ctx, copying("orders", strings.Split(names, ","), "t.id = ?", id, numbers), like)
+	return err
+}
 
 // paid counts the orders that are paid and the entries that say so.
 func (f file) paid(ctx context.Context) (orders, entries int64, err error) {

@@ -73,6 +73,8 @@ func TestTheRatiosAreThoseThatTheTableNames(t *testing.T) {
 	add(onPostgres, pgbenchReplayPipelined, 32, sample{PerSecond: 40_000})
 	add(onPostgres, confirm, 32, sample{PerSecond: 4000, WAL: 1900})
 	add(onPostgres, replay, 32, sample{PerSecond: 15_000})
+	add(onPostgres, confirmElsewhere, 32, sample{PerSecond: 1, WAL: 1})
+	add(onPostgres, confirmElsewhere, 1, sample{P50: 1})
 	add(onPostgres, pgbenchConfirm, 1, sample{P50: 2})
 	add(onPostgres, confirm, 1, sample{P50: 3})
 	var got []string
@@ -80,6 +82,25 @@ func TestTheRatiosAreThoseThatTheTableNames(t *testing.T) {
 		got = append(got, row[1])
 	}
 	assert.Equal(t, []string{"0.50", "0.75", "1.50", "1900", "0", "0"}, got)
+}
+
+func TestEachStoreHasItsRows(t *testing.T) {
+	c := measuredOnce()
+	all := c.tables()
+	rows := map[string][]string{} // of 32 connections, by what and store
+	for _, row := range all[len(all)-1].Rows {
+		if row[2] == "32" {
+			rows[row[0]+" on "+row[1]] = row
+		}
+	}
+	for _, store := range []string{onPostgres, onSQLite} {
+		for _, what := range []string{place, confirm, confirmElsewhere, replay} {
+			row := rows[what+" on "+store]
+			require.NotEmpty(t, row, what)
+			assert.Equal(t, number("%.0f", c.results.middle(cell{store, what, 32}).PerSecond), row[3], what)
+		}
+	}
+	assert.Len(t, all[len(all)-1].Rows, 3*3*len(inOrder))
 }
 
 func TestTheModelMultipliesOneConfirmation(t *testing.T) {
@@ -106,6 +127,7 @@ func TestTheChartIsAPictureWithALineForEachSeries(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 16, lines)
+	assert.NotContains(t, drawn, confirmElsewhere)
 	assert.NotContains(t, drawn, "NaN")
 	assert.NotContains(t, drawn, "Inf")
 }
