@@ -74,8 +74,8 @@ func (r entries) Post(_ context.Context, e journal.Entry, stands func(journal.En
 		return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "posting_key"}}, DoNothing: true}).Create(&booked)
 	})
 	w := write{statement: insert.typed(newEntryTypes...), taken: taken{column: "id", constraint: "journal_entries_pkey", by: errIDTaken}}
-	if r.presumed { // that there is none yet, too: if one is there, everything starts anew without presuming
-		w.miss = errAlone
+	if r.presumed != nothing { // that there is none yet, too: if one is there, everything starts anew without presuming
+		w.miss = errPresumed
 		stands(e)
 		return r.later(w)
 	}

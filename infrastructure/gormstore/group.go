@@ -354,7 +354,7 @@ func (g *group) writes(members []*member) (sent []write, err error) {
 			return err
 		}
 		w := write{statement: one}
-		if slices.ContainsFunc(next, func(w write) bool { return w.miss != nil }) {
+		if slices.ContainsFunc(next, func(w write) bool { return w.miss != nil && !w.own }) {
 			w.sql = "WITH touched AS (" + one.sql + " RETURNING 1) SELECT 1/(count(*) = $" +
 				fmt.Sprint(len(one.args)+1) + ")::int FROM touched"
 			w.args = append(w.args, len(next))
@@ -362,6 +362,9 @@ func (g *group) writes(members []*member) (sent []write, err error) {
 		if next[0].each != nil {
 			met, whose := make([]int, len(next)), numbered(len(next))
 			w.each = func(answer row) error {
+				if raw, ok := answer.(interface{ RawValues() [][]byte }); ok && raw.RawValues()[0] == nil {
+					return nil // nobody's
+				}
 				i, err := whose(answer)
 				if err != nil {
 					return err

@@ -68,7 +68,7 @@ func newLanes(connect func(context.Context, way) (link, error), b builder, c Con
 // and what it takes hold of is named. One that asks nothing sends all that it has to.
 func sociable(writes []write, questions []question) bool {
 	if len(questions) == 0 {
-		return slices.ContainsFunc(writes, func(w write) bool { return w.holds != nil }) &&
+		return slices.ContainsFunc(writes, func(w write) bool { return len(w.holds) > 0 }) &&
 			!slices.ContainsFunc(writes, func(w write) bool { return len(w.types) == 0 })
 	}
 	return len(writes) == 0 && !slices.ContainsFunc(questions, func(q question) bool { return len(q.types) == 0 })
@@ -83,9 +83,7 @@ func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, que
 		}
 	}
 	for _, w := range writes {
-		if w.holds != nil {
-			m.holds = append(m.holds, w.holds)
-		}
+		m.holds = append(m.holds, w.holds...)
 	}
 	q := l.queueOf(w)
 	m.queue = q

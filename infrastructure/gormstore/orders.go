@@ -99,18 +99,19 @@ func (r *orderRow) changeables() []any {
 	}
 }
 
-// decisive is what a completion decides by. It is asked of an order that was presumed: a statement by hand need not change
-// the version.
-const decisive = ` AND status = ? AND customer_id = ? AND amount = ? AND currency = ? AND attempt = ?
-	AND attempt_amount = ? AND attempt_currency = ? AND paying_key = ?`
+// decisive is what a payment's two transactions decide by. It is asked of an order that was presumed: a statement by hand
+// need not change the version.
+const decisive = ` AND status = ? AND customer_id = ? AND amount = ? AND currency = ? AND attempt = ? AND written_off = ?
+	AND attempt_amount IS NOT DISTINCT FROM ? AND attempt_currency IS NOT DISTINCT FROM ?
+	AND paying_key IS NOT DISTINCT FROM ?`
 
-var decisiveTypes = []string{"text", "text", "bigint", "text", "integer", "bigint", "text", "text"}
+var decisiveTypes = []string{"text", "text", "bigint", "text", "integer", "integer", "bigint", "text", "text"}
 
-// decisives are the arguments for those. What is not there equals nothing: who has presumed so starts anew.
+// decisives are the arguments for those.
 func (r *orderRow) decisives() []any {
 	return []any{
-		r.Status, r.CustomerID, r.Amount, r.Currency, r.Attempt,
-		given(r.AttemptAmount), given(r.AttemptCurrency), given(r.PayingKey),
+		r.Status, r.CustomerID, r.Amount, r.Currency, r.Attempt, r.WrittenOff,
+		nullable(r.AttemptAmount), nullable(r.AttemptCurrency), nullable(r.PayingKey),
 	}
 }
 
@@ -123,6 +124,7 @@ func (r orders) Find(ctx context.Context, id order.ID, customer string) (*order.
 	if err != nil {
 		return nil, err
 	}
+	r.seen = found
 	return found.order()
 }
 
@@ -290,6 +292,7 @@ func (r orders) Add(_ context.Context, o *order.Order) error {
 	if err := row.setLines(o.State().Lines); err != nil {
 		return r.fail(err)
 	}
+	r.seen = row
 	insert := r.sql.often("new order", row.values(), func(db *gorm.DB) *gorm.DB { return db.Create(&row) })
 	return r.later(write{statement: insert.typed(newOrderTypes...)})
 }
@@ -306,8 +309,8 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 	var before []any
 	if r.locked.ID == row.ID && r.locked.Version == stored {
 		before = r.locked.changeables()
-		if r.presumed {
-			w.holds, r.checked = order.ID(row.ID), true
+		if r.presumed != nothing {
+			w.miss, w.holds, r.checked = errPresumed, []any{order.ID(row.ID)}, true
 		} else {
 			w.miss = nil
 		}
@@ -317,13 +320,16 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 	c := changesOf(changeable, before, row.changeables())
 	name, which, args := "changed order ", "id = ? AND version = ?", []any{row.ID, stored}
 	types := []string{"uuid", "integer"}
-	if r.presumed {
+	if r.presumed != nothing {
 		name, which = "presumed order ", which+decisive
 		args, types = append(args, r.locked.decisives()...), append(types, decisiveTypes...)
 	}
 	w.statement = r.sql.often(name+c.name, append(c.values, args...), func(db *gorm.DB) *gorm.DB {
 		return db.Model(&orderRow{}).Select(c.columns).Where(which, args...).Updates(row)
 	}).typed(typesOf(orderTypes, c.columns, types...)...)
+	if r.presumed == asSeen {
+		return r.grant(w)
+	}
 	return r.later(w)
 }
 

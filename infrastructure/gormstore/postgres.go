@@ -367,7 +367,7 @@ const (
 // only SQL can still stop that.
 func (w write) guarded() string {
 	switch {
-	case w.miss == nil:
+	case w.miss == nil, w.own:
 		return w.sql
 	case w.each == nil:
 		return "WITH touched AS (" + w.sql + " RETURNING 1) SELECT 1/count(*) FROM touched"
@@ -422,7 +422,7 @@ func postgresFault(err error) error {
 	var pg *pgconn.PgError
 	_, isNamed := fault.From(err)
 	switch {
-	case isNamed, errors.Is(err, errAgain):
+	case isNamed, errors.Is(err, errAgain), errors.Is(err, errPresumed):
 		return err
 	case errors.As(err, &pg):
 		switch pg.Code {

@@ -81,23 +81,27 @@ func (r *recordRow) replacement() []any {
 
 const ofScope = "operation = @operation AND actor = @actor AND idempotency_key = @key"
 
-// reservePostgres inserts the record unless one stands. Then it has waited until whoever wrote that one has committed it,
-// and what is asked next sees it.
-const reservePostgres = `INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status,
+// reserve inserts the record unless one stands. Then it has waited until whoever wrote that one has committed it, and what
+// is asked next sees it.
+const reserve = `INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status,
 	executions, created_at, lease_expires_at, request)
 VALUES (@operation, @actor, @key, @fingerprint, CAST(@token AS uuid), 'IN_PROGRESS', 1,
 	now(), now() + CAST(@lease AS bigint) * interval '1 microsecond', @request)
-ON CONFLICT DO NOTHING
-RETURNING created_at, lease_expires_at`
+ON CONFLICT DO NOTHING`
 
-// reserveMany is that for many, told by their tokens.
+// reserveMany is that for many.
 const reserveMany = `INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint, token, status,
 	executions, created_at, lease_expires_at, request)
 SELECT $1, $2, $3, $4, $5, 'IN_PROGRESS', 1, now(), now() + $6 * interval '1 microsecond', $7
 @each
 ORDER BY $1 COLLATE "C", $2 COLLATE "C", $3 COLLATE "C"
-ON CONFLICT DO NOTHING
-RETURNING token, created_at, lease_expires_at`
+ON CONFLICT DO NOTHING`
+
+// Who asks what has become of it is told the record's times; in company his token comes before them.
+const (
+	reserved     = "\nRETURNING created_at, lease_expires_at"
+	reservedMany = "\nRETURNING token, created_at, lease_expires_at"
+)
 
 var (
 	reservationTypes = []string{"text", "text", "text", "text", "uuid", "bigint", "bytea"}
@@ -113,12 +117,12 @@ func (r records) Reserve(
 		return r.reserveAlone(ctx, n, lease)
 	}
 	mine := recordRowOf(n.Opened(time.Time{}, lease))
-	args := append(scopeValues(n.Scope), mine.Fingerprint, mine.Token, lease.Microseconds(), mine.Request)
-	insert := r.sql.often("reservation", args, func(db *gorm.DB) *gorm.DB {
-		return db.Raw(reservePostgres, scoped(n.Scope, map[string]any{
-			"fingerprint": mine.Fingerprint, "token": mine.Token, "lease": lease.Microseconds(), "request": mine.Request,
-		}))
-	})
+	if r.recognize() {
+		insert := r.reservation("presumed reservation", reserve, n.Scope, mine, lease)
+		insert.together = together{types: reservationTypes, text: reserveMany}
+		return n.Opened(r.clock, lease), r.later(write{statement: insert, miss: errPresumed, holds: []any{n.Scope}})
+	}
+	insert := r.reservation("reservation", reserve+reserved, n.Scope, mine, lease)
 	inserted := false
 	var stands recordRow
 	questions := []question{
@@ -130,7 +134,7 @@ func (r records) Reserve(
 	}
 	if r.wait == port.Briefly { // who waits longer does so alone
 		questions[0].holds = n.Scope
-		questions[0].together = together{types: reservationTypes, text: reserveMany, told: 5}
+		questions[0].together = together{types: reservationTypes, text: reserveMany + reservedMany, told: 5}
 		questions[1].types = standingTypes
 		undo := r.withdrawal(n)
 		questions[0].undo = &undo
@@ -152,6 +156,17 @@ func (r records) Reserve(
 		}
 	}
 	return idempotency.Record{}, idempotency.ErrInProgress.Because(errors.New("the record comes and goes"))
+}
+
+func (r records) reservation(
+	name, text string, s idempotency.Scope, mine recordRow, lease time.Duration,
+) statement {
+	args := append(scopeValues(s), mine.Fingerprint, mine.Token, lease.Microseconds(), mine.Request)
+	return r.sql.often(name, args, func(db *gorm.DB) *gorm.DB {
+		return db.Raw(text, scoped(s, map[string]any{
+			"fingerprint": mine.Fingerprint, "token": mine.Token, "lease": lease.Microseconds(), "request": mine.Request,
+		}))
+	})
 }
 
 // withdrawal takes a reservation back in the transaction that has made it.

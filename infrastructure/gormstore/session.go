@@ -30,22 +30,25 @@ type row interface{ Scan(into ...any) error }
 
 // session is one transaction as the repositories use it (port.Tx).
 type session struct {
-	ctx    context.Context //nolint:containedctx // the transaction's own, for Now, which takes none
-	store  *Store
-	sql    builder
-	wait   port.Wait
-	reads  bool // only
-	alone  bool // it shares its way with no other transaction
-	link   link // nil until something is asked
-	writes []write
-	failed error // the first error of the database: after it nothing may be committed
-	ahead  announced
-	locked orderRow // the order that this transaction has locked last
+	ctx     context.Context //nolint:containedctx // the transaction's own, for Now, which takes none
+	store   *Store
+	sql     builder
+	wait    port.Wait
+	reads   bool // only
+	alone   bool // it shares its way with no other transaction
+	careful bool // it presumes nothing
+	link    link // nil until something is asked
+	writes  []write
+	failed  error // the first error of the database: after it nothing may be committed
+	ahead   announced
+	locked  orderRow // the order that this transaction has locked last
 
 	changed  orderRow  // the locked order as this transaction leaves it
+	seen     orderRow  // an order that it has read, or placed
 	heard    time.Time // when the store's time was
-	presumed bool      // the locked order was not locked, but left by the transaction before (left)
-	checked  bool      // the update of that one says so
+	presumed presumed
+	checked  bool      // the update of the presumed order makes sure of it
+	granted  bool      // the reservation that presumed so
 	clock    time.Time // the store's time, if that was presumed, too
 }
 
@@ -55,7 +58,7 @@ var errReads = errors.New("gormstore: a reading transaction writes nothing")
 
 // Now brings the store's time, with an exchange of its own if it is the first thing that is asked.
 func (s *session) Now() time.Time {
-	if s.presumed {
+	if s.presumed != nothing {
 		return s.clock
 	}
 	if (s.link == nil || s.link.now().IsZero()) && s.failed == nil {
@@ -138,12 +141,16 @@ func (s *session) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.link.commit(ctx, s.writes)
+	err := s.link.commit(ctx, s.writes)
+	if err == nil && s.heard.IsZero() {
+		s.heard = time.Now()
+	}
+	return err
 }
 
 // begin opens the way for a transaction that has asked nothing. One that presumes has all that it sends travel at once.
 func (s *session) begin(ctx context.Context) (err error) {
-	if !s.presumed {
+	if s.presumed == nothing {
 		return s.exchange(ctx, nil)
 	}
 	s.link, err = s.store.open(s.ctx, s, s.writes, nil) //nolint:contextcheck // the transaction's own

@@ -39,7 +39,8 @@ type write struct {
 	met   func(rows int)  // told how many these were, in the end; nil if that is no news
 	miss  error           // that there was no such row; nil when any number will do
 	busy  error           // that another transaction held the row for longer than this one waits
-	holds any             // what it takes hold of, if nothing has done so before: an order.ID
+	holds []any           // what it takes hold of, if nothing has done so before: an order.ID, an idempotency.Scope
+	own   bool            // its text fails by itself where a row is missing that must be there
 	taken
 }
 

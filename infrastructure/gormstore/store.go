@@ -31,7 +31,8 @@ type Store struct {
 	line   *line
 	watch  Watch // nil: nobody watches
 
-	presumes bool // a completion presumes what its reservation has left
+	familiar *familiar // nil: nothing is presumed
+	clock    clock     // the database's
 }
 
 var _ port.UnitOfWork = (*Store)(nil)
@@ -56,6 +57,8 @@ var (
 	errAgain = errors.New("the transaction must be repeated")
 	// errAlone says that the transaction has to start anew, and without company.
 	errAlone = errors.New("the transaction must be repeated alone")
+	// errPresumed says that the transaction has to start anew, and presume nothing.
+	errPresumed = errors.New("what was presumed is not so")
 	// errNoConnection says that there was none in time.
 	errNoConnection = errors.New("no connection")
 	// errBusy says that the wait for what another transaction holds ran out.
@@ -73,7 +76,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
 		s, err := openStore(c.Pool, newLine(c.Pool, longForMany, c), newPostgresBuilder, postgresSchema(c.URL), func() (engine, error) { return openPostgres(ctx, c) })
 		if err == nil && s.engine.(*postgresEngine).keepsPlans() {
-			s.presumes = true
+			s.familiar = newFamiliar()
 			s.lanes = newLanes(s.connect, s.sql, c)
 		}
 		return s, err
@@ -111,14 +114,18 @@ func (s *Store) do(ctx context.Context, wait port.Wait, fn func(*session) error)
 	return s.often(ctx, session{wait: wait}, fn)
 }
 
-// often runs fn again when the database asks for it, and one more time alone when the company did not suit it.
+// often runs fn again when the database asks for it, one more time without presuming when that was wrong, and one more time
+// alone when the company did not suit it.
 func (s *Store) often(ctx context.Context, as session, fn func(*session) error) error {
 	for try := 1; ; try++ {
 		tx := as
 		err := s.transact(ctx, &tx, fn)
 		switch {
 		case errors.Is(err, errAlone) && !as.alone:
-			as.alone = true
+			as.alone, as.careful = true, true
+			try--
+		case errors.Is(err, errPresumed) && !as.careful:
+			as.careful = true
 			try--
 		case !errors.Is(err, errAgain) || try == tries || !pause(ctx, try):
 			return known(err)
@@ -143,21 +150,26 @@ func (s *Store) transact(ctx context.Context, tx *session, fn func(*session) err
 	tx.ctx, tx.store, tx.sql = ctx, s, s.sql
 	defer tx.end()
 	err := fn(tx)
-	if tx.presumed && tx.failed == nil && (err != nil || !tx.checked) {
+	if tx.presumed != nothing && tx.failed == nil && (err != nil || !tx.checked || tx.presumed == asSeen && len(tx.writes) != 1) {
 		err = tx.verify(ctx, err)
 	}
 	if err != nil {
-		if errors.Is(tx.failed, errAgain) || errors.Is(tx.failed, errAlone) { // whatever fn made of it
+		if errors.Is(tx.failed, errAgain) || errors.Is(tx.failed, errAlone) || errors.Is(tx.failed, errPresumed) { // whatever fn made of it
 			return tx.failed
 		}
 		return err
 	}
 	if tx.reads { // there is nothing to commit, and so no commit whose answer could be lost
+		tx.learn()
 		return tx.failed
 	}
 	if err := tx.commit(ctx); err != nil {
 		return err
 	}
+	if tx.presumed == asSeen && !tx.granted {
+		return errPresumed
+	}
+	tx.learn()
 	tx.leave()
 	return nil
 }
