@@ -16,6 +16,7 @@ import (
 	"gorm.io/gorm"
 
 	"kakutei/application/port"
+	"kakutei/domain/order"
 )
 
 // Timeouts are the settings lock_timeout, statement_timeout and idle_in_transaction_session_timeout in a transaction.
@@ -192,6 +193,51 @@ func (s *Store) gather(t *testing.T, q *queue, n int, start func()) {
 	l.mu.Unlock()
 	l.pass(q)
 }
+
+// Forget has the store not know an order any more.
+func (s *Store) Forget(id order.ID) {
+	s.familiar.mu.Lock()
+	defer s.familiar.mu.Unlock()
+	s.familiar.forget(string(id))
+}
+
+// Familiar are orders that a test has a store see.
+type Familiar struct{ familiar *familiar }
+
+// NewFamiliar are none.
+func NewFamiliar() Familiar { return Familiar{newFamiliar()} }
+
+// FamiliarAtMost is how many orders are remembered, FamiliarBytes what their texts may take.
+const (
+	FamiliarAtMost = familiarAtMost
+	FamiliarBytes  = familiarBytes
+)
+
+// See shows an order with so many bytes of lines.
+func (f Familiar) See(id order.ID, s order.Status, lines int) {
+	f.familiar.see(orderRow{ID: string(id), CustomerID: "alice", Status: string(s), Lines: strings.Repeat("x", lines)})
+}
+
+// Take tells whether the customer's order is known.
+func (f Familiar) Take(id order.ID, customer string) bool {
+	row, ok := f.familiar.take(id, customer)
+	return ok && row.ID == string(id)
+}
+
+// Known is how many orders are, and Bytes what their texts take.
+func (f Familiar) Known() int { return len(f.familiar.orders) }
+
+// Bytes is what the texts of the known orders take.
+func (f Familiar) Bytes() int { return f.familiar.bytes }
+
+// Clock is a store's time as a test has it heard.
+type Clock struct{ clock clock }
+
+// Hear tells what it was then.
+func (c *Clock) Hear(store, here time.Time) { c.clock.hear(store, here) }
+
+// Now is what it is.
+func (c *Clock) Now() (time.Time, bool) { return c.clock.now() }
 
 // Held is how many records and orders somebody holds.
 func (s *Store) Held() int {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,12 +36,33 @@ type company struct {
 	errs    []error
 }
 
-func companyOf(t *testing.T, s *gormstore.Store, n int) *company {
+// makeCompany pays that many new orders over a store.
+type makeCompany func(t *testing.T, s *gormstore.Store, n int) *company
+
+// inEachWay runs a test with payments whose orders the store knows, does not know, and both in turn: who knows his order
+// reserves in one exchange, the others ask first.
+func inEachWay(t *testing.T, test func(t *testing.T, companyOf makeCompany)) {
 	t.Helper()
-	shop := storetest.OpenShop(s, storetest.NewProvider())
-	return &company{
-		shop: shop, store: s, ids: placed(t, shop, n),
-		answers: make([]idempotent.Answer, n), errs: make([]error, n),
+	for name, knows := range map[string]func(i int) bool{
+		"familiar orders": func(int) bool { return true }, "others": func(int) bool { return false },
+		"both": func(i int) bool { return i%2 == 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, func(t *testing.T, s *gormstore.Store, n int) *company {
+				t.Helper()
+				shop := storetest.OpenShop(s, storetest.NewProvider())
+				c := &company{
+					shop: shop, store: s, ids: placed(t, shop, n),
+					answers: make([]idempotent.Answer, n), errs: make([]error, n),
+				}
+				for i, id := range c.ids {
+					if !knows(i) {
+						s.Forget(id)
+					}
+				}
+				return c
+			})
+		})
 	}
 }
 
@@ -56,6 +78,7 @@ func (c *company) pay(t *testing.T, completing int, before func()) {
 func (c *company) payWhile(t *testing.T, completing int, before func()) {
 	t.Helper()
 	var running sync.WaitGroup
+	var done atomic.Int64
 	calls := make([]*storetest.Held, completing)
 	for i := range calls {
 		play := storetest.Approving
@@ -70,13 +93,16 @@ func (c *company) payWhile(t *testing.T, completing int, before func()) {
 		for i, id := range c.ids {
 			running.Go(func() {
 				c.answers[i], c.errs[i] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(id, fmt.Sprint("k", i)))
+				done.Add(1)
 			})
 		}
 	})
 	for _, call := range calls {
 		<-call.Reached
 	}
-	require.Eventually(t, func() bool { return c.store.Connections().InUse == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return done.Load() == int64(len(c.ids)-completing) && c.store.Connections().InUse == 0
+	}, 10*time.Second, time.Millisecond)
 	before()
 	c.store.Gather(t, completing, func() {
 		for _, call := range calls {
@@ -125,48 +151,52 @@ func entriesIn(t *testing.T, d gormtest.Database) (n int) {
 func nothing() {}
 
 func TestPaymentsThatWaitTogetherShareTwoTransactions(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	c := companyOf(t, d.Open(t, 4), 7)
-	before := c.store.Connections().Acquired
-	c.pay(t, 7, nothing)
-	assert.EqualValues(t, 2, c.store.Connections().Acquired-before, "one connection for all reservations, one for all completions")
-	c.assertPaid(t, 0, 1, 2, 3, 4, 5, 6)
-	assert.Equal(t, 7, entriesIn(t, d))
-	documents := map[string]bool{}
-	for _, a := range c.answers {
-		documents[string(a.Document)] = true
-	}
-	assert.Len(t, documents, 7, "each has its own answer")
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		c := companyOf(t, d.Open(t, 4), 7)
+		before := c.store.Connections().Acquired
+		c.pay(t, 7, nothing)
+		assert.EqualValues(t, 2, c.store.Connections().Acquired-before, "one connection for all reservations, one for all completions")
+		c.assertPaid(t, 0, 1, 2, 3, 4, 5, 6)
+		assert.Equal(t, 7, entriesIn(t, d))
+		documents := map[string]bool{}
+		for _, a := range c.answers {
+			documents[string(a.Document)] = true
+		}
+		assert.Len(t, documents, 7, "each has its own answer")
+	})
 }
 
 // What refuses, fails or finds its answer on record does so for itself: the others are reserved in the same transaction.
 func TestWhatEndsWithoutACallEndsInCompanyToo(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	elsewhere := companyOf(t, d.Open(t, 4), 7)
-	for i, key := range []string{"another", "k1"} {
-		_, err := elsewhere.shop.ConfirmPayment(t.Context(), storetest.Payment(elsewhere.ids[i], key))
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		elsewhere := companyOf(t, d.Open(t, 4), 7)
+		for i, key := range []string{"another", "k1"} {
+			_, err := elsewhere.shop.ConfirmPayment(t.Context(), storetest.Payment(elsewhere.ids[i], key))
+			require.NoError(t, err)
+		}
+		reused := storetest.Payment(elsewhere.ids[1], "k3")
+		_, err := elsewhere.shop.ConfirmPayment(t.Context(), reused)
 		require.NoError(t, err)
-	}
-	reused := storetest.Payment(elsewhere.ids[1], "k3")
-	_, err := elsewhere.shop.ConfirmPayment(t.Context(), reused)
-	require.NoError(t, err)
-	c := companyOf(t, d.Open(t, 4), 0) // another instance, which has seen none of them
-	c.shop = storetest.OpenShop(c.store, elsewhere.shop.Provider)
-	c.ids, c.answers, c.errs = slices.Clone(elsewhere.ids), elsewhere.answers, elsewhere.errs
-	c.ids[2] = order.NewID()
-	before := c.store.Connections().Acquired
-	c.pay(t, 3, nothing)
-	assert.EqualValues(t, 2, c.store.Connections().Acquired-before, "nobody has spoilt it for the others")
-	c.assertPaid(t, 4, 5, 6)
-	require.NoError(t, c.errs[0])
-	assert.False(t, c.answers[0].Replayed, "another key for what is paid already")
-	assert.Empty(t, c.answers[0].Refusal)
-	require.NoError(t, c.errs[1])
-	assert.True(t, c.answers[1].Replayed)
-	require.ErrorIs(t, c.errs[2], order.ErrNotFound)
-	assertNoRecord(t, c.store, storetest.Payment(c.ids[2], "k2"))
-	require.ErrorIs(t, c.errs[3], idempotency.ErrKeyReused)
-	assert.Equal(t, 5, c.shop.Provider.Charges())
+		c := companyOf(t, d.Open(t, 4), 0) // another instance, which has seen none of them
+		c.shop = storetest.OpenShop(c.store, elsewhere.shop.Provider)
+		c.ids, c.answers, c.errs = slices.Clone(elsewhere.ids), elsewhere.answers, elsewhere.errs
+		c.ids[2] = order.NewID()
+		before := c.store.Connections().Acquired
+		c.pay(t, 3, nothing)
+		assert.EqualValues(t, 2, c.store.Connections().Acquired-before, "nobody has spoilt it for the others")
+		c.assertPaid(t, 4, 5, 6)
+		require.NoError(t, c.errs[0])
+		assert.False(t, c.answers[0].Replayed, "another key for what is paid already")
+		assert.Empty(t, c.answers[0].Refusal)
+		require.NoError(t, c.errs[1])
+		assert.True(t, c.answers[1].Replayed)
+		require.ErrorIs(t, c.errs[2], order.ErrNotFound)
+		assertNoRecord(t, c.store, storetest.Payment(c.ids[2], "k2"))
+		require.ErrorIs(t, c.errs[3], idempotency.ErrKeyReused)
+		assert.Equal(t, 5, c.shop.Provider.Charges())
+	})
 }
 
 func assertNoRecord(t *testing.T, s *gormstore.Store, of checkout.ConfirmPayment) {
@@ -179,69 +209,75 @@ func assertNoRecord(t *testing.T, s *gormstore.Store, of checkout.ConfirmPayment
 
 // A decline is an outcome as another: it is recorded beside the charges of the others.
 func TestADeclineIsCompletedBesideCharges(t *testing.T) {
-	c := companyOf(t, gormtest.PostgreSQL(t).Open(t, 4), 3)
-	c.plays = []storetest.Call{storetest.Declining("card_declined")}
-	before := c.store.Connections().Acquired
-	c.pay(t, 3, nothing)
-	assert.EqualValues(t, 2, c.store.Connections().Acquired-before)
-	declined := slices.IndexFunc(c.answers, func(a idempotent.Answer) bool { return a.Refusal != "" })
-	require.GreaterOrEqual(t, declined, 0)
-	assert.Equal(t, order.Placed, c.statusOf(t, declined).Status)
-	var paid []int
-	for i := range c.ids {
-		if i != declined {
-			paid = append(paid, i)
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		c := companyOf(t, gormtest.PostgreSQL(t).Open(t, 4), 3)
+		c.plays = []storetest.Call{storetest.Declining("card_declined")}
+		before := c.store.Connections().Acquired
+		c.pay(t, 3, nothing)
+		assert.EqualValues(t, 2, c.store.Connections().Acquired-before)
+		declined := slices.IndexFunc(c.answers, func(a idempotent.Answer) bool { return a.Refusal != "" })
+		require.GreaterOrEqual(t, declined, 0)
+		assert.Equal(t, order.Placed, c.statusOf(t, declined).Status)
+		var paid []int
+		for i := range c.ids {
+			if i != declined {
+				paid = append(paid, i)
+			}
 		}
-	}
-	c.assertPaid(t, paid...)
+		c.assertPaid(t, paid...)
+	})
 }
 
 // What the database refuses to one, it refuses to nobody else: all start anew, alone.
 func TestOneThatTheDatabaseRefusesCostsTheOthersNothing(t *testing.T) {
-	for name, when := range map[string]string{"reserving": "PAYMENT_PENDING", "completing": "PAID"} {
-		t.Run(name, func(t *testing.T) {
-			d := gormtest.PostgreSQL(t)
-			c := companyOf(t, d.Open(t, 4), 4)
-			d.Exec(t, fmt.Sprintf(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		for name, when := range map[string]string{"reserving": "PAYMENT_PENDING", "completing": "PAID"} {
+			t.Run(name, func(t *testing.T) {
+				d := gormtest.PostgreSQL(t)
+				c := companyOf(t, d.Open(t, 4), 4)
+				d.Exec(t, fmt.Sprintf(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 				IF NEW.id = '%s' AND NEW.status = '%s' THEN RAISE EXCEPTION 'a test' USING ERRCODE = 'P0001'; END IF;
 				RETURN NEW;
 			END $$`, c.ids[1], when))
-			d.Exec(t, `CREATE TRIGGER refuse BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION refuse()`)
-			if when == "PAID" {
-				c.pay(t, 4, nothing)
-				require.ErrorIs(t, c.errs[1], idempotency.ErrOutcomeUnknown)
-				assert.Equal(t, order.PaymentPending, c.statusOf(t, 1).Status)
-			} else {
-				c.pay(t, 3, nothing)
-				require.ErrorIs(t, c.errs[1], port.ErrUnavailable)
-				assertNoRecord(t, c.store, storetest.Payment(c.ids[1], "k1"))
-			}
-			c.assertPaid(t, 0, 2, 3)
-			d.Exec(t, `DROP TRIGGER refuse ON orders`)
-			c.answers[1], c.errs[1] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(c.ids[1], "k1"))
-			c.assertPaid(t, 1)
-			assert.Equal(t, 4, entriesIn(t, d))
-		})
-	}
+				d.Exec(t, `CREATE TRIGGER refuse BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION refuse()`)
+				if when == "PAID" {
+					c.pay(t, 4, nothing)
+					require.ErrorIs(t, c.errs[1], idempotency.ErrOutcomeUnknown)
+					assert.Equal(t, order.PaymentPending, c.statusOf(t, 1).Status)
+				} else {
+					c.pay(t, 3, nothing)
+					require.ErrorIs(t, c.errs[1], port.ErrUnavailable)
+					assertNoRecord(t, c.store, storetest.Payment(c.ids[1], "k1"))
+				}
+				c.assertPaid(t, 0, 2, 3)
+				d.Exec(t, `DROP TRIGGER refuse ON orders`)
+				c.answers[1], c.errs[1] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(c.ids[1], "k1"))
+				c.assertPaid(t, 1)
+				assert.Equal(t, 4, entriesIn(t, d))
+			})
+		}
+	})
 }
 
 // A charge that two orders are to have is refused to one of them, whoever comes with whom.
 func TestTwoOfACompanyWithOneChargeAreNotBothPaid(t *testing.T) {
-	c := companyOf(t, gormtest.PostgreSQL(t).Open(t, 4), 3)
-	c.shop.Gateway = oneCharge{c.shop.Gateway, c.ids[:2]}
-	c.pay(t, 3, nothing)
-	c.assertPaid(t, 2)
-	var paid int
-	for i := range 2 {
-		if c.errs[i] == nil {
-			paid++
-			assert.Equal(t, order.Paid, c.statusOf(t, i).Status)
-			continue
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		c := companyOf(t, gormtest.PostgreSQL(t).Open(t, 4), 3)
+		c.shop.Gateway = oneCharge{c.shop.Gateway, c.ids[:2]}
+		c.pay(t, 3, nothing)
+		c.assertPaid(t, 2)
+		var paid int
+		for i := range 2 {
+			if c.errs[i] == nil {
+				paid++
+				assert.Equal(t, order.Paid, c.statusOf(t, i).Status)
+				continue
+			}
+			require.ErrorIs(t, c.errs[i], idempotency.ErrOutcomeUnknown)
+			assert.Equal(t, order.PaymentPending, c.statusOf(t, i).Status)
 		}
-		require.ErrorIs(t, c.errs[i], idempotency.ErrOutcomeUnknown)
-		assert.Equal(t, order.PaymentPending, c.statusOf(t, i).Status)
-	}
-	assert.Equal(t, 1, paid)
+		assert.Equal(t, 1, paid)
+	})
 }
 
 // oneCharge is a provider that gives some orders the same charge.
@@ -327,145 +363,157 @@ func TestWhoeverFailsInCompanyFailsAlone(t *testing.T) {
 
 // Somebody else holds the row of one: the others do not wait for it, and that one waits as it always would.
 func TestARowThatIsHeldKeepsNobodyElse(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	c := companyOf(t, d.Open(t, 4), 4)
-	hold := func() (letGo func()) {
-		conn, err := pgx.Connect(t.Context(), d.URL)
-		require.NoError(t, err)
-		tx, err := conn.Begin(t.Context())
-		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), "SELECT FROM orders WHERE id = $1 FOR UPDATE", string(c.ids[2]))
-		require.NoError(t, err)
-		return func() {
-			require.NoError(t, tx.Rollback(t.Context()))
-			require.NoError(t, conn.Close(context.WithoutCancel(t.Context())))
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		c := companyOf(t, d.Open(t, 4), 4)
+		hold := func() (letGo func()) {
+			conn, err := pgx.Connect(t.Context(), d.URL)
+			require.NoError(t, err)
+			tx, err := conn.Begin(t.Context())
+			require.NoError(t, err)
+			_, err = tx.Exec(t.Context(), "SELECT FROM orders WHERE id = $1 FOR UPDATE", string(c.ids[2]))
+			require.NoError(t, err)
+			return func() {
+				require.NoError(t, tx.Rollback(t.Context()))
+				require.NoError(t, conn.Close(context.WithoutCancel(t.Context())))
+			}
 		}
-	}
-	letGo := hold()
-	c.pay(t, 3, nothing)
-	require.ErrorIs(t, c.errs[2], order.ErrPaymentInProgress)
-	letGo()
-	c.assertPaid(t, 0, 1, 3)
-	c.answers[2], c.errs[2] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(c.ids[2], "k2"))
-	c.assertPaid(t, 2)
+		letGo := hold()
+		c.pay(t, 3, nothing)
+		require.ErrorIs(t, c.errs[2], order.ErrPaymentInProgress)
+		letGo()
+		c.assertPaid(t, 0, 1, 3)
+		c.answers[2], c.errs[2] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(c.ids[2], "k2"))
+		c.assertPaid(t, 2)
 
-	d = gormtest.PostgreSQL(t)
-	c = companyOf(t, d.Open(t, 4), 4)
-	c.pay(t, 4, func() {
-		letGo = hold()
-		time.AfterFunc(300*time.Millisecond, letGo)
+		d = gormtest.PostgreSQL(t)
+		c = companyOf(t, d.Open(t, 4), 4)
+		c.pay(t, 4, func() {
+			letGo = hold()
+			time.AfterFunc(300*time.Millisecond, letGo)
+		})
+		c.assertPaid(t, 0, 1, 2, 3)
 	})
-	c.assertPaid(t, 0, 1, 2, 3)
 }
 
 // Who has lost his lease is told so, in whatever company he completes.
 func TestAHolderWhoIsTooLateIsFencedInCompany(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	c := companyOf(t, d.Open(t, 4), 3)
-	there := storetest.OpenShop(d.Open(t, 4), c.shop.Provider)
-	var winner idempotent.Answer
-	c.pay(t, 3, func() {
-		d.Exec(t, `UPDATE idempotency_records SET lease_expires_at = now() WHERE idempotency_key = 'k1'`)
-		var err error
-		winner, err = there.ConfirmPayment(t.Context(), storetest.Payment(c.ids[1], "k1"))
-		require.NoError(t, err)
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		c := companyOf(t, d.Open(t, 4), 3)
+		there := storetest.OpenShop(d.Open(t, 4), c.shop.Provider)
+		var winner idempotent.Answer
+		c.pay(t, 3, func() {
+			d.Exec(t, `UPDATE idempotency_records SET lease_expires_at = now() WHERE idempotency_key = 'k1'`)
+			var err error
+			winner, err = there.ConfirmPayment(t.Context(), storetest.Payment(c.ids[1], "k1"))
+			require.NoError(t, err)
+		})
+		c.assertPaid(t, 0, 1, 2)
+		assert.Equal(t, string(winner.Document), string(c.answers[1].Document))
+		assert.Equal(t, 1, c.shop.Seen.Count(port.LeaseLost))
+		assert.Equal(t, 3, entriesIn(t, d))
 	})
-	c.assertPaid(t, 0, 1, 2)
-	assert.Equal(t, string(winner.Document), string(c.answers[1].Document))
-	assert.Equal(t, 1, c.shop.Seen.Count(port.LeaseLost))
-	assert.Equal(t, 3, entriesIn(t, d))
 }
 
 // Only the record says that another one holds it now: the fence, which is one statement for all of them, stops him alone.
 func TestTheFenceStopsOneOfACompanyAlone(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	c := companyOf(t, d.Open(t, 4), 3)
-	c.pay(t, 3, func() {
-		d.Exec(t, `UPDATE idempotency_records SET token = gen_random_uuid() WHERE idempotency_key = 'k1'`)
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		c := companyOf(t, d.Open(t, 4), 3)
+		c.pay(t, 3, func() {
+			d.Exec(t, `UPDATE idempotency_records SET token = gen_random_uuid() WHERE idempotency_key = 'k1'`)
+		})
+		c.assertPaid(t, 0, 2)
+		require.Error(t, c.errs[1])
+		assert.Equal(t, order.PaymentPending, c.statusOf(t, 1).Status)
+		assert.Equal(t, 1, c.shop.Seen.Count(port.LeaseLost))
+		assert.Equal(t, 2, entriesIn(t, d))
 	})
-	c.assertPaid(t, 0, 2)
-	require.Error(t, c.errs[1])
-	assert.Equal(t, order.PaymentPending, c.statusOf(t, 1).Status)
-	assert.Equal(t, 1, c.shop.Seen.Count(port.LeaseLost))
-	assert.Equal(t, 2, entriesIn(t, d))
 }
 
 // Nobody knows of a whole company's COMMIT: each finds out for itself, and nobody pays twice.
 func TestACompanysCommitWithoutAnAnswerIsSettledByEach(t *testing.T) {
-	for name, fault := range map[string]pgproxy.Fault{"applied": pgproxy.LoseAnswer, "lost": pgproxy.LoseCommit} {
-		for when, nth := range map[string]int{"reservations": 1, "completions": 2} {
-			t.Run(when+" "+name, func(t *testing.T) {
-				d := gormtest.PostgreSQL(t)
-				proxy, url := pgproxy.Between(t, d.URL)
-				s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
-					URL: url, Pool: 4, LockTimeout: time.Second,
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		for name, fault := range map[string]pgproxy.Fault{"applied": pgproxy.LoseAnswer, "lost": pgproxy.LoseCommit} {
+			for when, nth := range map[string]int{"reservations": 1, "completions": 2} {
+				t.Run(when+" "+name, func(t *testing.T) {
+					d := gormtest.PostgreSQL(t)
+					proxy, url := pgproxy.Between(t, d.URL)
+					s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
+						URL: url, Pool: 4, LockTimeout: time.Second,
+					})
+					require.NoError(t, err)
+					defer func() { require.NoError(t, s.Close()) }()
+					c := companyOf(t, s, 5)
+					struck := proxy.Strike(nth, fault)
+					c.pay(t, 5, nothing)
+					<-struck
+					c.assertPaid(t, 0, 1, 2, 3, 4)
+					assert.Equal(t, 5, entriesIn(t, d))
+					assert.Equal(t, 5, c.shop.Seen.Count(port.CommitUnknown))
 				})
-				require.NoError(t, err)
-				defer func() { require.NoError(t, s.Close()) }()
-				c := companyOf(t, s, 5)
-				struck := proxy.Strike(nth, fault)
-				c.pay(t, 5, nothing)
-				<-struck
-				c.assertPaid(t, 0, 1, 2, 3, 4)
-				assert.Equal(t, 5, entriesIn(t, d))
-				assert.Equal(t, 5, c.shop.Seen.Count(port.CommitUnknown))
-			})
+			}
 		}
-	}
+	})
 }
 
 // Two payments of one order, or two requests with one key, never go together: they would not exclude each other.
 func TestWhatIsAboutTheSameDoesNotGoTogether(t *testing.T) {
-	c := companyOf(t, gormtest.PostgreSQL(t).Open(t, 8), 3)
-	var running sync.WaitGroup
-	errs := make([]error, 5)
-	pay := func(i int, id order.ID, key string) {
-		running.Go(func() { _, errs[i] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(id, key)) })
-	}
-	held, call := storetest.Holding(storetest.Approving)
-	c.shop.Provider.Next(call)
-	c.store.Gather(t, 3, func() {
-		for i, id := range c.ids {
-			pay(i, id, fmt.Sprint("k", i))
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		c := companyOf(t, gormtest.PostgreSQL(t).Open(t, 8), 3)
+		var running sync.WaitGroup
+		errs := make([]error, 5)
+		pay := func(i int, id order.ID, key string) {
+			running.Go(func() { _, errs[i] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(id, key)) })
 		}
-		require.Eventually(t, func() bool { return c.store.Held() == 6 }, 10*time.Second, time.Millisecond)
-		pay(3, c.ids[0], "k0") // these go beside them, on connections of their own
-		pay(4, c.ids[0], "another")
-		<-held.Reached // one of the two has the order
+		held, call := storetest.Holding(storetest.Approving)
+		c.shop.Provider.Next(call)
+		c.store.Gather(t, 3, func() {
+			for i, id := range c.ids {
+				pay(i, id, fmt.Sprint("k", i))
+			}
+			require.Eventually(t, func() bool { return c.store.Held() == 6 }, 10*time.Second, time.Millisecond)
+			pay(3, c.ids[0], "k0") // these go beside them, on connections of their own
+			pay(4, c.ids[0], "another")
+			<-held.Reached // one of the two has the order
+		})
+		held.Release()
+		running.Wait()
+		assert.NoError(t, errs[1])
+		assert.NoError(t, errs[2])
+		for _, i := range []int{0, 3, 4} {
+			assert.True(t, errs[i] == nil || isDuplicate(errs[i]), errs[i])
+		}
+		assert.Equal(t, 1, c.shop.Provider.ChargesUnder(string(c.ids[0])+":1"))
+		assert.Equal(t, 3, c.shop.Provider.Charges())
 	})
-	held.Release()
-	running.Wait()
-	assert.NoError(t, errs[1])
-	assert.NoError(t, errs[2])
-	for _, i := range []int{0, 3, 4} {
-		assert.True(t, errs[i] == nil || isDuplicate(errs[i]), errs[i])
-	}
-	assert.Equal(t, 1, c.shop.Provider.ChargesUnder(string(c.ids[0])+":1"))
-	assert.Equal(t, 3, c.shop.Provider.Charges())
 }
 
 // However large the tables are, and whatever the planner thinks of them: a company looks its rows up by their keys.
 func TestACompanyReadsNoTableFromEndToEnd(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	d.Exec(t, `INSERT INTO orders (id, customer_id, status, amount, currency, placed_at, version, lines)
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		d.Exec(t, `INSERT INTO orders (id, customer_id, status, amount, currency, placed_at, version, lines)
 		SELECT gen_random_uuid(), 'bob', 'PLACED', 1, 'JPY', now(), 1, '[]' FROM generate_series(1, 3000)`)
-	scans := func() (n int) {
-		require.NoError(t, d.SQL(t).QueryRowContext(t.Context(), `SELECT sum(seq_scan) FROM pg_stat_user_tables
+		scans := func() (n int) {
+			require.NoError(t, d.SQL(t).QueryRowContext(t.Context(), `SELECT sum(seq_scan) FROM pg_stat_user_tables
 			WHERE relname IN ('orders', 'idempotency_records', 'journal_entries')`).Scan(&n))
-		return n
-	}
-	s := d.Open(t, 4)
-	c := companyOf(t, s, 5)
-	before := scans()
-	c.pay(t, 5, nothing)
-	require.NoError(t, s.Close())
-	require.Eventually(t, func() bool { // what a session has counted it tells at its end, all at once
-		var updated int
-		require.NoError(t, d.SQL(t).QueryRowContext(t.Context(), `SELECT n_tup_upd FROM pg_stat_user_tables
+			return n
+		}
+		s := d.Open(t, 4)
+		c := companyOf(t, s, 5)
+		before := scans()
+		c.pay(t, 5, nothing)
+		require.NoError(t, s.Close())
+		require.Eventually(t, func() bool { // what a session has counted it tells at its end, all at once
+			var updated int
+			require.NoError(t, d.SQL(t).QueryRowContext(t.Context(), `SELECT n_tup_upd FROM pg_stat_user_tables
 			WHERE relname = 'orders'`).Scan(&updated))
-		return updated == 2*len(c.ids)
-	}, 10*time.Second, 10*time.Millisecond)
-	assert.Equal(t, before, scans())
+			return updated == 2*len(c.ids)
+		}, 10*time.Second, 10*time.Millisecond)
+		assert.Equal(t, before, scans())
+	})
 }
 
 func TestAStatementForManySaysWhoseEachAnswerIs(t *testing.T) {
@@ -582,67 +630,71 @@ func TestWhoseTimeIsOverDoesNotWaitWithHisCompany(t *testing.T) {
 
 // Who finds his order's row held waits for it as he would without company: for a moment, and the others do not.
 func TestARowThatIsHeldForAMomentIsWaitedForAfterCompany(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	c := companyOf(t, d.Open(t, 4), 4)
-	conn, err := pgx.Connect(t.Context(), d.URL)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
-	_, err = conn.Exec(t.Context(), "BEGIN")
-	require.NoError(t, err)
-	_, err = conn.Exec(t.Context(), "SELECT FROM orders WHERE id = $1 FOR UPDATE", string(c.ids[2]))
-	require.NoError(t, err)
-	calls := make([]*storetest.Held, 4)
-	for i := range calls {
-		var call storetest.Call
-		calls[i], call = storetest.Holding(storetest.Approving)
-		c.shop.Provider.Next(call)
-	}
-	var running sync.WaitGroup
-	c.store.Gather(t, 4, func() {
-		for i, id := range c.ids {
-			running.Go(func() {
-				c.answers[i], c.errs[i] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(id, fmt.Sprint("k", i)))
-			})
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		c := companyOf(t, d.Open(t, 4), 4)
+		conn, err := pgx.Connect(t.Context(), d.URL)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
+		_, err = conn.Exec(t.Context(), "BEGIN")
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), "SELECT FROM orders WHERE id = $1 FOR UPDATE", string(c.ids[2]))
+		require.NoError(t, err)
+		calls := make([]*storetest.Held, 4)
+		for i := range calls {
+			var call storetest.Call
+			calls[i], call = storetest.Holding(storetest.Approving)
+			c.shop.Provider.Next(call)
 		}
-	})
-	for _, call := range calls[:3] { // the others have been reserved
-		<-call.Reached
-		call.Release()
-	}
-	assert.Eventually(t, func() (waits bool) {
-		require.NoError(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks
+		var running sync.WaitGroup
+		c.store.Gather(t, 4, func() {
+			for i, id := range c.ids {
+				running.Go(func() {
+					c.answers[i], c.errs[i] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(id, fmt.Sprint("k", i)))
+				})
+			}
+		})
+		for _, call := range calls[:3] { // the others have been reserved
+			<-call.Reached
+			call.Release()
+		}
+		assert.Eventually(t, func() (waits bool) {
+			require.NoError(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks
 			WHERE NOT granted AND transactionid = pg_current_xact_id()::xid)`).Scan(&waits))
-		return waits
-	}, 10*time.Second, time.Millisecond)
-	_, err = conn.Exec(t.Context(), "ROLLBACK")
-	require.NoError(t, err)
-	calls[3].Release()
-	running.Wait()
-	c.assertPaid(t, 0, 1, 2, 3)
+			return waits
+		}, 10*time.Second, time.Millisecond)
+		_, err = conn.Exec(t.Context(), "ROLLBACK")
+		require.NoError(t, err)
+		calls[3].Release()
+		running.Wait()
+		c.assertPaid(t, 0, 1, 2, 3)
+	})
 }
 
 // Who leaves a company to start anew alone finds nothing held by the transaction that he has left, however long its COMMIT
 // takes: else a payment that has to be taken over would be in progress for as long as there is company.
 func TestWhoStartsAnewAloneDoesNotMeetTheCompanyThatHeHasLeft(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	c := companyOf(t, d.Open(t, 4), 4)
-	for i := range 2 {
-		c.shop.Provider.Next(storetest.Unreachable)
-		_, err := c.shop.ConfirmPayment(t.Context(), storetest.Payment(c.ids[i], fmt.Sprint("k", i)))
-		require.ErrorIs(t, err, idempotency.ErrOutcomeUnknown)
-	}
-	d.Exec(t, `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$`)
-	d.Exec(t, fmt.Sprintf(`CREATE CONSTRAINT TRIGGER linger AFTER UPDATE ON orders DEFERRABLE INITIALLY DEFERRED
-		FOR EACH ROW WHEN (NEW.id = '%s' AND NEW.status = 'PAYMENT_PENDING') EXECUTE FUNCTION linger()`, c.ids[3]))
-	var running sync.WaitGroup
-	c.store.Gather(t, 4, func() {
-		for i, id := range c.ids {
-			running.Go(func() {
-				c.answers[i], c.errs[i] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(id, fmt.Sprint("k", i)))
-			})
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		c := companyOf(t, d.Open(t, 4), 4)
+		for i := range 2 {
+			c.shop.Provider.Next(storetest.Unreachable)
+			_, err := c.shop.ConfirmPayment(t.Context(), storetest.Payment(c.ids[i], fmt.Sprint("k", i)))
+			require.ErrorIs(t, err, idempotency.ErrOutcomeUnknown)
 		}
+		d.Exec(t, `CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$`)
+		d.Exec(t, fmt.Sprintf(`CREATE CONSTRAINT TRIGGER linger AFTER UPDATE ON orders DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW WHEN (NEW.id = '%s' AND NEW.status = 'PAYMENT_PENDING') EXECUTE FUNCTION linger()`, c.ids[3]))
+		var running sync.WaitGroup
+		c.store.Gather(t, 4, func() {
+			for i, id := range c.ids {
+				running.Go(func() {
+					c.answers[i], c.errs[i] = c.shop.ConfirmPayment(t.Context(), storetest.Payment(id, fmt.Sprint("k", i)))
+				})
+			}
+		})
+		running.Wait()
+		c.assertPaid(t, 0, 1, 2, 3)
+		assert.Zero(t, c.store.Held())
 	})
-	running.Wait()
-	c.assertPaid(t, 0, 1, 2, 3)
-	assert.Zero(t, c.store.Held())
 }

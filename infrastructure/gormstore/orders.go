@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -87,6 +88,16 @@ func (r *orderRow) values() []any {
 		r.WrittenOff, nullable(r.AttemptProvider), nullable(r.PayingKey), nullable(r.PaymentID), nullable(r.ChargeID),
 		r.PaidAt.value(), r.CancelledAt.value(), nullable(r.CancelReason), r.Lines,
 	}
+}
+
+// is tells whether two rows are the same. PostgreSQL writes the lines in its own way.
+func (r *orderRow) is(o orderRow) bool {
+	var mine, theirs []storedLine
+	if r.Lines != o.Lines && (json.Unmarshal([]byte(r.Lines), &mine) != nil || json.Unmarshal([]byte(o.Lines), &theirs) != nil) {
+		return false
+	}
+	o.Lines = r.Lines
+	return slices.Equal(mine, theirs) && slices.EqualFunc(r.values(), o.values(), sameValue)
 }
 
 // changeables are the arguments for the changeable columns.
@@ -328,7 +339,7 @@ func (r orders) Save(_ context.Context, o *order.Order) error {
 		return db.Model(&orderRow{}).Select(c.columns).Where(which, args...).Updates(row)
 	}).typed(typesOf(orderTypes, c.columns, types...)...)
 	if r.presumed == asSeen {
-		return r.grant(w)
+		return r.reserveFor(w)
 	}
 	return r.later(w)
 }

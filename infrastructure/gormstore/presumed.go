@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"kakutei/application/port"
+	"kakutei/domain/idempotency"
 	"kakutei/domain/order"
 )
 
@@ -79,7 +80,7 @@ func (s *session) presume(id order.ID, customer string) (row orderRow, ok bool) 
 
 // recognize takes the announced order as it was seen last, and has the reservation presume that its key is free: then it
 // has nothing to ask.
-func (s *session) recognize() bool {
+func (s *session) recognize(scope idempotency.Scope) bool {
 	if s.ahead.id == "" || s.store.familiar == nil || s.wait != port.Briefly || !s.fresh() {
 		return false
 	}
@@ -91,35 +92,49 @@ func (s *session) recognize() bool {
 	if !ok {
 		return false
 	}
-	s.presumed, s.clock, s.ahead.row = asSeen, now, row
+	s.presumed, s.clock, s.ahead.row, s.locked, s.reserves = asSeen, now, row, row, scope
 	return true
 }
 
-// verify makes sure of the order that was presumed, when no update does. The error is what the transaction has come to.
+// isSure tells that what is sent last makes sure of what was presumed, or what was sent already has. A reservation that is
+// sent last goes alone: if it is not granted, nothing else must be done.
+func (s *session) isSure() bool {
+	return s.checked && (s.presumed == asLeft || s.granted || len(s.writes) == 1)
+}
+
+// isRefused tells that the reservation was sent, and not granted.
+func (s *session) isRefused() bool { return s.presumed == asSeen && s.checked && !s.granted }
+
+// verify makes sure of what was presumed, when no update does. The error is what the transaction has come to.
 func (s *session) verify(ctx context.Context, err error) error {
-	if s.presumed == asSeen { // whether the key is free, too
+	if s.presumed == asSeen && err == nil {
 		return s.fail(errPresumed)
 	}
 	if err != nil {
-		s.writes = nil
+		s.writes, s.checked = nil, false
 	}
 	found, readErr := orders{s}.read(
 		ctx, "locked order", order.ID(s.locked.ID), s.locked.CustomerID, clause.Locking{Strength: "UPDATE"},
 	)
+	if readErr == nil && s.presumed == asSeen && !s.granted {
+		if _, stands := (records{s}).Find(ctx, s.reserves); !errors.Is(stands, idempotency.ErrNotFound) {
+			readErr = s.fail(errPresumed)
+		}
+	}
 	switch {
 	case readErr != nil:
 		return readErr
-	case !slices.EqualFunc(found.values(), s.locked.values(), sameValue):
+	case !found.is(s.locked):
 		return s.fail(errPresumed)
 	default:
 		return err
 	}
 }
 
-// grant has the update of a presumed order travel with the reservation as one statement: it changes the order if the record
+// reserveFor has the update of a presumed order travel with the reservation as one statement: it changes the order if the record
 // was inserted, and fails if that and the order's change are not both done. If a record stands already, neither is, and that
 // is no error of the database's.
-func (s *session) grant(update write) error {
+func (s *session) reserveFor(update write) error {
 	if len(s.writes) != 1 {
 		return s.later(update) // something has been asked in between: who has presumed so starts anew
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kakutei/application/port"
+	"kakutei/domain/fault"
 	"kakutei/domain/idempotency"
 	"kakutei/domain/journal"
 	"kakutei/domain/money"
@@ -23,6 +24,32 @@ import (
 	"kakutei/infrastructure/storetest"
 )
 
+func TestAReservationOfAFamiliarOrderTakesOneRoundTripAndAnotherOneTwo(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	var w watch
+	p := storetest.NewProvider()
+	store := d.Open(t, 4).Watched(&w)
+	s := storetest.OpenShop(store, p)
+	exchanges := func(id order.ID) (commits []bool) {
+		w.exchanges = nil
+		_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k of "+string(id)))
+		require.NoError(t, err)
+		for _, e := range w.exchanges {
+			commits = append(commits, e.Commits)
+		}
+		return commits
+	}
+	here := placed(t, s, 1)[0]
+	assert.Equal(t, []bool{true, true}, exchanges(here), "what was placed here is known")
+	elsewhere := placed(t, storetest.OpenShop(d.Open(t, 1), p), 2)
+	assert.Equal(t, []bool{false, true, true}, exchanges(elsewhere[0]))
+	require.NoError(t, store.Read(t.Context(), func(tx port.Tx) error {
+		_, err := tx.Orders().Find(t.Context(), elsewhere[1], "alice")
+		return err
+	}))
+	assert.Equal(t, []bool{true, true}, exchanges(elsewhere[1]), "and so is what was read here")
+}
+
 func TestACompletionTakesOneRoundTripAndLocksNothing(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
 	var w watch
@@ -32,8 +59,8 @@ func TestACompletionTakesOneRoundTripAndLocksNothing(t *testing.T) {
 	w.exchanges = nil
 	_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
 	require.NoError(t, err)
-	require.Len(t, w.exchanges, 3, "two for the reservation, one for the completion")
-	completion := w.exchanges[2]
+	require.Len(t, w.exchanges, 2, "one for the reservation, one for the completion")
+	completion := w.exchanges[1]
 	assert.True(t, completion.Commits)
 	assert.NotContains(t, completion.Texts(), "SELECT", "nothing is read, and so nothing locked")
 	assert.Contains(t, completion.Texts(), `UPDATE "orders"`)
@@ -87,6 +114,205 @@ func TestACompletionThatHasPresumedWronglyStartsAnew(t *testing.T) {
 	}
 }
 
+// Whatever has happened to an order since it was seen last, its payment is decided by what stands.
+func TestAReservationThatHasPresumedWronglyStartsAnew(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	for name, c := range map[string]struct {
+		change  string
+		refusal fault.Code // empty: it is paid
+		attempt int
+	}{
+		"another version": {`version = 7`, "", 1},
+		"cancelled":       {`version = 2, status = 'CANCELLED', cancelled_at = now(), cancel_reason = ''`, "invalid_state", 0},
+		// A hand need not change the version.
+		"by hand, cancelled": {`status = 'CANCELLED', cancelled_at = now(), cancel_reason = ''`, "invalid_state", 0},
+		"by hand, pending": {`status = 'PAYMENT_PENDING', attempt = 1, attempt_amount = 1000, attempt_currency = 'JPY',
+			attempt_begun_at = now(), paying_key = 'another'`, "payment_in_progress", 1},
+		"by hand, other money":     {`amount = 7`, "amount_mismatch", 0},
+		"by hand, other currency":  {`currency = 'EUR'`, "amount_mismatch", 0},
+		"by hand, another's":       {`customer_id = 'bob'`, "order_not_found", 0},
+		"by hand, another attempt": {`attempt = 2, attempt_amount = 9, attempt_currency = 'JPY', attempt_begun_at = now()`, "", 3},
+		"by hand, written off": {`attempt = 2, attempt_amount = 9, attempt_currency = 'JPY', attempt_begun_at = now(),
+			written_off = 2`, "", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := storetest.NewProvider()
+			s := storetest.OpenShop(d.Open(t, 4), p)
+			id := placed(t, s, 1)[0]
+			d.Exec(t, `UPDATE orders SET `+c.change+` WHERE id = $1`, string(id))
+			answer, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, name))
+			if told, ok := fault.From(err); ok { // none of an outcome that is recorded
+				assert.Equal(t, c.refusal, told.Code())
+			} else {
+				require.NoError(t, err)
+				assert.Equal(t, c.refusal, answer.Refusal)
+			}
+			var status string
+			var attempt int
+			require.NoError(t, d.SQL(t).QueryRowContext(t.Context(),
+				`SELECT status, attempt FROM orders WHERE id = $1`, string(id)).Scan(&status, &attempt))
+			assert.Equal(t, c.refusal == "", status == "PAID")
+			assert.Equal(t, c.attempt, attempt)
+			paid := 0
+			if c.refusal == "" {
+				paid = 1
+			}
+			assert.Equal(t, paid, p.Charges())
+			assert.Equal(t, paid, p.ChargesUnder(fmt.Sprint(id, ":", c.attempt)), "under the attempt that is due")
+		})
+	}
+}
+
+// What the domain refuses of a familiar order is refused, and recorded, by the order that stands.
+func TestARefusalOfAFamiliarOrderIsRecorded(t *testing.T) {
+	s := storetest.OpenShop(gormtest.PostgreSQL(t).Open(t, 4), storetest.NewProvider())
+	id := placed(t, s, 1)[0]
+	request := storetest.Payment(id, "k")
+	request.Money = money.Of(7, money.JPY)
+	for _, replayed := range []bool{false, true} {
+		answer, err := s.ConfirmPayment(t.Context(), request)
+		require.NoError(t, err)
+		assert.EqualValues(t, "amount_mismatch", answer.Refusal)
+		assert.Equal(t, replayed, answer.Replayed)
+	}
+}
+
+// A key that another instance has used is none that is free, whatever is presumed: it is met as ever, and is no error of the
+// database's.
+func TestAReservationThatPresumesMeetsTheRecordThatStands(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	p := storetest.NewProvider()
+	there := storetest.OpenShop(d.Open(t, 2), p)
+	var w refusals
+	here := storetest.OpenShop(d.Open(t, 2).Watched(&w), p)
+
+	same := placed(t, here, 1)[0]
+	first, err := there.ConfirmPayment(t.Context(), storetest.Payment(same, "same"))
+	require.NoError(t, err)
+	again, err := here.ConfirmPayment(t.Context(), storetest.Payment(same, "same"))
+	require.NoError(t, err)
+	assert.True(t, again.Replayed)
+	assert.Equal(t, string(first.Document), string(again.Document))
+
+	other := placed(t, here, 1)[0]
+	_, err = here.ConfirmPayment(t.Context(), storetest.Payment(other, "same"))
+	require.ErrorIs(t, err, idempotency.ErrKeyReused)
+
+	held, call := storetest.Holding(storetest.Approving)
+	p.Next(call)
+	pending := placed(t, here, 1)[0]
+	paid := make(chan error, 1)
+	go func() {
+		_, err := there.ConfirmPayment(t.Context(), storetest.Payment(pending, "pending"))
+		paid <- err
+	}()
+	<-held.Reached
+	_, err = here.ConfirmPayment(t.Context(), storetest.Payment(pending, "pending"))
+	require.ErrorIs(t, err, idempotency.ErrInProgress)
+	held.Release()
+	require.NoError(t, <-paid)
+
+	assert.Equal(t, 2, p.Charges())
+	assert.Empty(t, w.refused)
+}
+
+// refusals notes what the database has refused.
+type refusals struct {
+	refused []error
+}
+
+func (w *refusals) Exchanging(context.Context, gormstore.Exchange) func(error) {
+	return func(err error) {
+		if no := (*pgconn.PgError)(nil); errors.As(err, &no) {
+			w.refused = append(w.refused, err)
+		}
+	}
+}
+
+// One of a company whose key stands goes his own way; the others' reservations are granted meanwhile.
+func TestAKeyThatStandsCostsTheCompanyNothing(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d.Exec(t, `TRUNCATE idempotency_records`)
+		c := companyOf(t, d.Open(t, 4), 4)
+		p := storetest.NewProvider()
+		there := storetest.OpenShop(d.Open(t, 1), p)
+		for _, i := range []int{0, 1} {
+			_, err := there.ConfirmPayment(t.Context(), storetest.Payment(placed(t, there, 1)[0], fmt.Sprint("k", i)))
+			require.NoError(t, err)
+		}
+		before := c.store.Connections().Acquired
+		c.pay(t, 2, nothing)
+		require.ErrorIs(t, c.errs[0], idempotency.ErrKeyReused)
+		require.ErrorIs(t, c.errs[1], idempotency.ErrKeyReused)
+		assert.LessOrEqual(t, c.store.Connections().Acquired-before, int64(4), "one for each company, and for who starts anew")
+		c.assertPaid(t, 2, 3)
+		assert.Equal(t, order.Placed, c.statusOf(t, 0).Status)
+		assert.Equal(t, order.Placed, c.statusOf(t, 1).Status)
+	})
+}
+
+func TestOrdersAreFamiliarWhileTheyWaitForTheirPayment(t *testing.T) {
+	f := gormstore.NewFamiliar()
+	f.See("1", order.Placed, 10)
+	assert.False(t, f.Take("1", "bob"), "nobody learns of another's")
+	assert.True(t, f.Take("1", "alice"))
+	assert.False(t, f.Take("1", "alice"), "it is presumed once")
+	for _, s := range []order.Status{order.PaymentPending, order.Paid, order.Cancelled} {
+		f.See("1", order.Placed, 10)
+		f.See("1", s, 10)
+		assert.False(t, f.Take("1", "alice"), s)
+	}
+	assert.Zero(t, f.Known())
+	assert.Zero(t, f.Bytes())
+}
+
+func TestOnlyTheLatestOrdersAreFamiliar(t *testing.T) {
+	id := func(i int) order.ID { return order.ID(fmt.Sprint(i)) }
+	f := gormstore.NewFamiliar()
+	const more = 100
+	for i := range gormstore.FamiliarAtMost + more {
+		f.See(id(i), order.Placed, 10)
+		f.See(id(i), order.Placed, 20) // seen again
+	}
+	assert.LessOrEqual(t, f.Known(), gormstore.FamiliarAtMost)
+	assert.False(t, f.Take(id(0), "alice"))
+	assert.True(t, f.Take(id(gormstore.FamiliarAtMost+more-1), "alice"))
+
+	f = gormstore.NewFamiliar()
+	const long = 1 << 20
+	for i := range 3 * gormstore.FamiliarBytes / long {
+		f.See(id(i), order.Placed, long)
+		assert.LessOrEqual(t, f.Bytes(), gormstore.FamiliarBytes)
+	}
+	assert.Equal(t, gormstore.FamiliarBytes/long-1, f.Known())
+	assert.True(t, f.Take(id(3*gormstore.FamiliarBytes/long-1), "alice"), "the latest stays")
+}
+
+// The time that is carried on is never ahead of the store's.
+func TestTheLatestTimeIsCarriedOnForASecond(t *testing.T) {
+	here := time.Now()
+	store := here.Add(-time.Hour).Truncate(time.Microsecond)
+	var c gormstore.Clock
+	_, ok := c.Now()
+	assert.False(t, ok, "nothing was heard yet")
+	c.Hear(store, here)
+	c.Hear(store.Add(-50*time.Millisecond), here) // it was longer on its way
+	now, ok := c.Now()
+	assert.True(t, ok)
+	assert.GreaterOrEqual(t, now.Sub(store), time.Duration(0))
+	assert.LessOrEqual(t, now.Sub(store), time.Since(here))
+
+	c = gormstore.Clock{}
+	c.Hear(store, here.Add(-1100*time.Millisecond))
+	_, ok = c.Now()
+	assert.False(t, ok, "two clocks do not go alike for ever")
+	c.Hear(store.Add(-time.Minute), here) // another server's
+	now, ok = c.Now()
+	assert.True(t, ok)
+	assert.Less(t, now.Sub(store), time.Duration(0))
+}
+
 // What is booked is the total that stands, and no key is thrown away that is not this payment's.
 func TestACompletionBooksTheTotalThatStands(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
@@ -106,71 +332,77 @@ func TestACompletionBooksTheTotalThatStands(t *testing.T) {
 
 // The completion may be the first to use a connection that has died since. Nothing was sent, so it is sent again.
 func TestACompletionOnADeadConnectionIsSentAgain(t *testing.T) {
-	for _, n := range []int{1, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			d := gormtest.PostgreSQL(t)
-			proxy, url := pgproxy.Between(t, d.URL)
-			s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
-				URL: url, Pool: 2, LockTimeout: time.Second,
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		for _, n := range []int{1, 5} {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				d := gormtest.PostgreSQL(t)
+				proxy, url := pgproxy.Between(t, d.URL)
+				s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
+					URL: url, Pool: 2, LockTimeout: time.Second,
+				})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, s.Close()) }()
+				c := companyOf(t, s, n)
+				c.pay(t, n, proxy.Reset)
+				for i := range n {
+					c.assertPaid(t, i)
+				}
+				assert.Equal(t, n, entriesIn(t, d))
 			})
-			require.NoError(t, err)
-			defer func() { require.NoError(t, s.Close()) }()
-			c := companyOf(t, s, n)
-			c.pay(t, n, proxy.Reset)
-			for i := range n {
-				c.assertPaid(t, i)
-			}
-			assert.Equal(t, n, entriesIn(t, d))
-		})
-	}
+		}
+	})
 }
 
 // A server that has ended the session said so before it read what was sent then: nobody is in doubt, nor asks the provider
 // again.
 func TestACompletionInASessionThatTheServerHasEndedIsSentAgain(t *testing.T) {
-	for _, n := range []int{1, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			d := gormtest.PostgreSQL(t)
-			c := companyOf(t, d.Open(t, 2), n)
-			c.pay(t, n, func() {
-				d.Exec(t, `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		for _, n := range []int{1, 5} {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				d := gormtest.PostgreSQL(t)
+				c := companyOf(t, d.Open(t, 2), n)
+				c.pay(t, n, func() {
+					d.Exec(t, `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 					WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+				})
+				for i := range n {
+					c.assertPaid(t, i)
+				}
+				assert.Zero(t, c.shop.Seen.Count(port.CommitUnknown))
+				assert.Equal(t, n, c.shop.Provider.Calls())
+				assert.Equal(t, n, entriesIn(t, d))
 			})
-			for i := range n {
-				c.assertPaid(t, i)
-			}
-			assert.Zero(t, c.shop.Seen.Count(port.CommitUnknown))
-			assert.Equal(t, n, c.shop.Provider.Calls())
-			assert.Equal(t, n, entriesIn(t, d))
-		})
-	}
+		}
+	})
 }
 
 // Nobody of a company waits for a connection that none of them gets, and then again alone.
 func TestACompanyThatGetsNoConnectionToCompleteIsToldSoAtOnce(t *testing.T) {
-	d := gormtest.PostgreSQL(t)
-	c := companyOf(t, d.Open(t, 1), 3)
-	hold, letGo := make(chan struct{}), make(chan struct{})
-	var refused int64
-	held := make(chan error)
-	c.payWhile(t, 3, func() {
-		go func() {
-			held <- c.store.Read(t.Context(), func(tx port.Tx) error { // which the server does not end for being idle
-				tx.Now()
-				close(hold)
-				<-letGo
-				return nil
-			})
-		}()
-		<-hold
-		refused = c.store.Connections().Refused
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		d := gormtest.PostgreSQL(t)
+		c := companyOf(t, d.Open(t, 1), 3)
+		hold, letGo := make(chan struct{}), make(chan struct{})
+		var refused int64
+		held := make(chan error)
+		c.payWhile(t, 3, func() {
+			go func() {
+				held <- c.store.Read(t.Context(), func(tx port.Tx) error { // which the server does not end for being idle
+					tx.Now()
+					close(hold)
+					<-letGo
+					return nil
+				})
+			}()
+			<-hold
+			refused = c.store.Connections().Refused
+		})
+		for i := range c.errs {
+			require.ErrorIs(t, c.errs[i], idempotency.ErrOutcomeUnknown)
+		}
+		assert.EqualValues(t, 6, c.store.Connections().Refused-refused, "each for its completion, and to end its lease")
+		close(letGo)
+		require.NoError(t, <-held)
 	})
-	for i := range c.errs {
-		require.ErrorIs(t, c.errs[i], idempotency.ErrOutcomeUnknown)
-	}
-	assert.EqualValues(t, 6, c.store.Connections().Refused-refused, "each for its completion, and to end its lease")
-	close(letGo)
-	require.NoError(t, <-held)
 }
 
 var errDecided = errors.New("decided")

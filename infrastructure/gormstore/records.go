@@ -117,7 +117,7 @@ func (r records) Reserve(
 		return r.reserveAlone(ctx, n, lease)
 	}
 	mine := recordRowOf(n.Opened(time.Time{}, lease))
-	if r.recognize() {
+	if r.recognize(n.Scope) {
 		insert := r.reservation("presumed reservation", reserve, n.Scope, mine, lease)
 		insert.together = together{types: reservationTypes, text: reserveMany}
 		return n.Opened(r.clock, lease), r.later(write{statement: insert, miss: errPresumed, holds: []any{n.Scope}})

@@ -47,9 +47,10 @@ type session struct {
 	seen     orderRow  // an order that it has read, or placed
 	heard    time.Time // when the store's time was
 	presumed presumed
-	checked  bool      // the update of the presumed order makes sure of it
-	granted  bool      // the reservation that presumed so
-	clock    time.Time // the store's time, if that was presumed, too
+	checked  bool              // the update of the presumed order makes sure of it
+	reserves idempotency.Scope // of the reservation that has presumed
+	granted  bool              // that one, so what it has presumed is so
+	clock    time.Time         // the store's time, if that was presumed, too
 }
 
 var _ port.Tx = (*session)(nil)
@@ -111,7 +112,13 @@ func (s *session) askAll(ctx context.Context, questions ...question) error {
 	}
 	waiting := s.writes
 	s.writes = nil
-	return s.fail(s.exchange(ctx, waiting, questions...))
+	if err := s.exchange(ctx, waiting, questions...); err != nil {
+		return s.fail(err)
+	}
+	if s.isRefused() {
+		return s.fail(errPresumed)
+	}
+	return nil
 }
 
 // exchange opens the way to the database, if that has not been done: by what is asked first it is known whether others

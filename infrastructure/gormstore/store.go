@@ -150,7 +150,7 @@ func (s *Store) transact(ctx context.Context, tx *session, fn func(*session) err
 	tx.ctx, tx.store, tx.sql = ctx, s, s.sql
 	defer tx.end()
 	err := fn(tx)
-	if tx.presumed != nothing && tx.failed == nil && (err != nil || !tx.checked || tx.presumed == asSeen && len(tx.writes) != 1) {
+	if tx.presumed != nothing && tx.failed == nil && (err != nil || !tx.isSure()) {
 		err = tx.verify(ctx, err)
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *Store) transact(ctx context.Context, tx *session, fn func(*session) err
 	if err := tx.commit(ctx); err != nil {
 		return err
 	}
-	if tx.presumed == asSeen && !tx.granted {
+	if tx.isRefused() {
 		return errPresumed
 	}
 	tx.learn()
