@@ -38,8 +38,8 @@ const (
 // Tx is one transaction. A write may be sent as late as the next read or the commit: its error comes from there at the
 // latest, so a function returns a write's error and never decides by it.
 type Tx interface {
-	// Now is the store's time, brought along by the transaction's first statement or carried on from the transaction before
-	// (Succession), UTC in whole microseconds. Use cases have no other clock.
+	// Now is the store's time, brought along by the transaction's first statement or carried on from one before, UTC in whole
+	// microseconds. Use cases have no other clock.
 	Now() time.Time
 	Orders() order.Repository
 	Records() idempotency.Repository

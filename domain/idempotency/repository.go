@@ -8,8 +8,9 @@ import (
 // Repository is the port to stored records, bound to one transaction. It decides nothing: Judge does.
 type Repository interface {
 	// Reserve stores the reservation's record unless its scope has one, and returns the record that stands now: the
-	// reservation's token tells that it is the reservation's. Error: ErrInProgress when another transaction holds the
-	// scope for longer than this one waits.
+	// reservation's token tells that it is the reservation's. A store may presume that the scope has none, if the transaction
+	// starts anew where one stands; the record's times are then a little before those that are stored. Error: ErrInProgress
+	// when another transaction holds the scope for longer than this one waits.
 	Reserve(ctx context.Context, n Reservation, lease time.Duration) (Record, error)
 
 	// Replace stores next in the place of old, if old's scope, token and status still stand: the one way to change a

@@ -11,18 +11,19 @@ type Repository interface {
 	// Find reads the order and locks nothing. Error: ErrNotFound.
 	Find(ctx context.Context, id ID, customer string) (*Order, error)
 
-	// Lock reads the order and keeps others from changing it until the transaction ends. A store that knows what the
-	// transaction before has left may presume that instead, if the transaction fails where it has been changed meanwhile: it
-	// starts anew then. Errors: ErrNotFound; ErrPaymentInProgress when another transaction holds it for longer than this one
+	// Lock reads the order and keeps others from changing it until the transaction ends. A store that knows how the order was
+	// left or last seen may presume that instead, if the transaction fails where it has been changed meanwhile: it starts
+	// anew then. Errors: ErrNotFound; ErrPaymentInProgress when another transaction holds it for longer than this one
 	// waits, told by the commit if it is presumed.
 	Lock(ctx context.Context, id ID, customer string) (*Order, error)
 
 	// LockIfOpen locks the order if the request under this key could change it: if it is PLACED, or PAYMENT_PENDING
-	// under the key. Any other order is only read, so that nobody queues for what is decided. Errors as Lock.
+	// under the key. Any other order is only read, so that nobody queues for what is decided. What may be presumed is as with
+	// Lock, and so are the errors.
 	LockIfOpen(ctx context.Context, id ID, customer, key string) (*Order, error)
 
 	// Announce says that a LockIfOpen with the same arguments follows the reservation that comes next, and only if that is
-	// granted. A store may fetch both in one exchange. It changes nothing, and nothing may depend on it.
+	// granted. A store may fetch both in one exchange, or presume both. It changes nothing, and nothing may depend on it.
 	Announce(id ID, customer, key string)
 
 	// Add stores a new order.
