@@ -1,20 +1,29 @@
 package gormstore
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // width is how many lanes there are: what is best, as far as it is known. Now and then twice as many, or half as many, are
-// tried for a moment. If a transaction takes less time then, from when it comes to its end, it stays at more; at fewer it
-// stays as well if that makes no difference, since they take less of the database.
+// tried in rounds between rounds on the best. More are kept if a transaction takes less time on them, from when it comes to
+// its end, each time they are tried; fewer also if that makes no difference, since they take less of the database.
 //
 // A transaction's time tells how many are served: with as many clients as before, less time for each is more of them in
-// all.
+// all. And every round is a little better or worse by chance: so rounds are compared with those before and after them, and
+// what chance decides leads to few lanes rather than to many.
 type width struct {
 	most   int // that there can be
 	best   int
-	trial  int           // that are tried just now; 0: none
-	fewer  bool          // are tried next
-	usual  time.Duration // what a transaction takes on the best, in the best round since the last trial; 0: not known
-	rounds int           // since the last trial
+	trial  int  // that are compared with the best just now; 0: none
+	trying bool // they are in use
+	fewer  bool // are compared next
+	rest   int  // so many rounds until then
+	failed int  // comparisons in a row that have changed nothing
+
+	usual, tried []time.Duration // what a transaction takes, by rounds of this comparison
+
+	late []time.Time // of those who stayed for long, the latest
 
 	changed time.Time // when the number did: who had come before tells nothing of it
 	begun   time.Time // this round
@@ -34,17 +43,22 @@ const (
 )
 
 const (
-	// trialEvery is how many rounds there are for one in which something else is tried.
-	trialEvery = 10
-	// worthwhile is what part of the usual time a transaction on more lanes may take, and bearable on fewer. Every round is a
-	// little better or worse by chance, so more lanes have to be better than the best of several.
+	// restFor is how many rounds there are between comparisons, and twice as many after each that has changed nothing, up to
+	// restDoubled times.
+	restFor, restDoubled = 10, 4
+	// trials is how often something else is tried in a comparison.
+	trials = 3
+	// worthwhile is what part of the usual time a transaction on more lanes may take, and bearable on fewer.
 	worthwhile, bearable = 0.9, 1.05
+	// lateAtMost is how many may stay on a lane for long within lateWithin, before there are too few lanes.
+	lateAtMost = 4
+	lateWithin = time.Second
 )
 
-func newWidth(most int) width { return width{most: most, best: min(fewest, most)} }
+func newWidth(most int) width { return width{most: most, best: min(fewest, most), rest: restFor} }
 
 func (w *width) lanes() int {
-	if w.trial > 0 {
+	if w.trying {
 		return w.trial
 	}
 	return w.best
@@ -63,48 +77,89 @@ func (w *width) took(d time.Duration, now time.Time) {
 	}
 	mean := w.sum / time.Duration(w.count)
 	w.count, w.sum, w.begun = 0, 0, now
-	enough := worthwhile
-	if w.fewer {
-		enough = bearable
-	}
 	switch {
-	case w.trial == 0:
-		if w.usual == 0 || mean < w.usual {
-			w.usual = mean
+	case w.trying:
+		w.tried = append(w.tried, mean)
+		w.use(false, now)
+	case w.trial > 0:
+		w.usual = append(w.usual, mean)
+		if len(w.tried) == trials {
+			w.decide(now)
+		} else {
+			w.use(true, now)
 		}
-		if w.rounds++; w.rounds >= trialEvery {
-			w.try(now)
-		}
-	case mean < time.Duration(enough*float64(w.usual)):
-		w.best, w.usual = w.trial, mean
-		w.try(now) // further that way
 	default:
-		w.change(0, now)
-		w.fewer = !w.fewer
+		if w.rest--; w.rest <= 0 {
+			w.compare(mean, now)
+		}
 	}
 }
 
-func (w *width) try(now time.Time) {
+// compare begins a comparison with a round on the best.
+func (w *width) compare(mean time.Duration, now time.Time) {
 	n := min(2*w.best, w.most)
 	if w.fewer {
 		n = min(max(w.best/2, fewest), w.best)
 	}
 	if n == w.best {
-		n, w.fewer = 0, !w.fewer
+		w.fewer, w.rest = !w.fewer, restFor
+		return
 	}
-	w.change(n, now)
+	w.trial, w.usual, w.tried = n, append(w.usual[:0], mean), w.tried[:0]
+	w.use(true, now)
 }
 
-// change tries so many lanes, or ends a trial.
-func (w *width) change(trial int, now time.Time) {
-	w.trial, w.rounds, w.count, w.sum, w.changed = trial, 0, 0, 0, now
-	if trial == 0 {
-		w.usual = 0
+// decide ends a comparison.
+func (w *width) decide(now time.Time) {
+	if !w.isBetter() {
+		w.settle(w.best, now)
+		w.failed = min(w.failed+1, restDoubled)
+		w.rest = restFor << w.failed
+		w.fewer = !w.fewer
+		return
 	}
+	w.settle(w.trial, now)
+	w.failed, w.rest = 0, 1 // further that way
 }
 
-// widen doubles the lanes.
+func (w *width) isBetter() bool {
+	if w.fewer {
+		return float64(middle(w.tried)) <= bearable*float64(middle(w.usual))
+	}
+	for i, tried := range w.tried {
+		if 2*float64(tried) >= worthwhile*float64(w.usual[i]+w.usual[i+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// middle is the median, so that one odd round makes no difference.
+func middle(d []time.Duration) time.Duration {
+	d = slices.Sorted(slices.Values(d))
+	return (d[(len(d)-1)/2] + d[len(d)/2]) / 2
+}
+
+// settle has so many lanes be the best.
+func (w *width) settle(lanes int, now time.Time) {
+	w.best, w.trial = lanes, 0
+	w.use(false, now)
+}
+
+// use tries what is compared, or uses the best.
+func (w *width) use(trial bool, now time.Time) {
+	w.trying, w.count, w.sum, w.changed = trial, 0, 0, now
+}
+
+// widen is told of one who stays for long. When there are many of them, there are too few lanes, and the others must not
+// wait until that has been found out.
 func (w *width) widen(now time.Time) {
-	w.best = min(2*w.lanes(), w.most)
-	w.change(0, now)
+	w.late = append(w.late, now)
+	w.late = w.late[max(0, len(w.late)-lateAtMost):]
+	if len(w.late) < lateAtMost || now.Sub(w.late[0]) > lateWithin {
+		return
+	}
+	w.late = w.late[:0]
+	w.settle(min(2*w.lanes(), w.most), now)
+	w.rest = restFor
 }
