@@ -1,7 +1,6 @@
 package gormstore
 
 import (
-	"context"
 	"math"
 	"runtime"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"modernc.org/sqlite"
 
 	"github.com/stretchr/testify/require"
@@ -251,16 +249,13 @@ func ForMany(one string, types ...string) (string, error) {
 	return forMany(one, together{types: types})
 }
 
-// LearnLists has a connection send lists.
-func LearnLists(ctx context.Context, conn *pgx.Conn) error { return learnLists(ctx, conn) }
-
-// ListOf is a list of values of a type.
-func ListOf(typ string, values ...any) (any, error) {
+// ArgumentsOf are values of a type as the arguments of a statement for many.
+func ArgumentsOf(typ string, values ...any) (string, error) {
 	rows := make([][]any, len(values))
 	for i, v := range values {
 		rows[i] = []any{v}
 	}
-	return listOf(typ, rows, 0)
+	return argumentsOf([]string{typ}, rows)
 }
 
 // GivenUp has a company form none of whose members ever moves, and waits until it is given up. Who has formed it does

@@ -441,13 +441,8 @@ func (g *group) oneOf(n int, each func(i int) statement) (statement, error) {
 	for i := range rows {
 		rows[i] = each(i).args
 	}
-	one := statement{sql: text, args: make([]any, len(each(0).types), len(each(0).types)+1)}
-	for p := range one.args {
-		if one.args[p], err = listOf(each(0).types[p], rows, p); err != nil {
-			return statement{}, err
-		}
-	}
-	return one, nil
+	document, err := argumentsOf(each(0).types, rows)
+	return statement{sql: text, args: append(make([]any, 0, 2), document)}, err
 }
 
 var errUnmarked = errors.New("gormstore: an answer does not say whose it is")

@@ -517,7 +517,7 @@ func TestACompanyReadsNoTableFromEndToEnd(t *testing.T) {
 }
 
 func TestAStatementForManySaysWhoseEachAnswerIs(t *testing.T) {
-	const from = `FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS each_of (p1, p2, nth)`
+	const from = `FROM ROWS FROM (json_to_recordset($1::json) AS (p1 text, p2 uuid)) WITH ORDINALITY AS each_of (p1, p2, nth)`
 	for one, want := range map[string]string{
 		`SELECT a FROM t WHERE x = $1 AND id = $2`: `SELECT each_of.nth, answer.* ` + from +
 			` CROSS JOIN LATERAL (SELECT a FROM t WHERE x = each_of.p1 AND id = each_of.p2 OFFSET 0) AS answer`,
@@ -541,16 +541,16 @@ func TestAStatementForManySaysWhoseEachAnswerIs(t *testing.T) {
 }
 
 // PostgreSQL reads from a list what each value says for itself.
-func TestAListIsReadAsItsValues(t *testing.T) {
+func TestTheArgumentsOfManyAreReadAsTheyAre(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
 	conn, err := pgx.Connect(t.Context(), d.URL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
-	require.NoError(t, gormstore.LearnLists(t.Context(), conn))
 	at := time.Date(2026, 12, 1, 9, 0, 0, 123456000, time.UTC)
 	for typ, values := range map[string][]any{
 		"text": {
-			"", "a", nil, `NULL`, `null`, `{a,"b"}`, `back\slash`, "煎茶\t\n", `'`, " ", "\u2028", `"`, `\`, "0\x7f", "a,b",
+			"", "a", nil, `NULL`, `null`, `{a,"b"}`, `back\slash`, "煎茶\t\n", `'`, " ", "\u2028", `"`, `\`, "0\x7f", "a,b", "\x01\x1f",
+			"\\u0041", "/", "\U0001F375", "\uFFFD", "</script>",
 		},
 		"bytea":       {[]byte{}, []byte{0, 1, 255, '\\', '"'}, []byte(nil), []byte("{}")},
 		"integer":     {0, -1, 1 << 30, nil},
@@ -561,22 +561,26 @@ func TestAListIsReadAsItsValues(t *testing.T) {
 		"uuid":        {"01990000-0000-7000-8000-000000000001"},
 	} {
 		t.Run(typ, func(t *testing.T) {
-			list, err := gormstore.ListOf(typ, values...)
+			document, err := gormstore.ArgumentsOf(typ, values...)
+			require.NoError(t, err)
+			many, err := gormstore.ForMany("SELECT $1", typ)
 			require.NoError(t, err)
 			for i, v := range values {
 				var same bool
-				q := fmt.Sprintf("SELECT ($1::%[1]s[])[$2] IS NOT DISTINCT FROM $3::%[1]s", typ)
-				require.NoError(t, conn.QueryRow(t.Context(), q, list, i+1, v).Scan(&same))
-				assert.True(t, same, "%v in %s", v, list)
+				q := fmt.Sprintf("SELECT p1 IS NOT DISTINCT FROM $3::%s FROM (%s) AS many (nth, p1) WHERE nth = $2", typ, many)
+				require.NoError(t, conn.QueryRow(t.Context(), q, document, i+1, v).Scan(&same))
+				assert.True(t, same, "%v in %s", v, document)
 			}
 		})
 	}
-	for typ, value := range map[string]any{
-		"text": 1, "bytea": "a", "integer": 1 << 31, "bigint": "1", "boolean": 1, "timestamptz": "now", "jsonb": 1, "uuid": "a",
-		"real": 1.5,
+	for typ, wrong := range map[string][]any{
+		"text": {1, []byte("a"), "\x00", "\xff", "a\xc3"}, "bytea": {"a"}, "integer": {1 << 31, int64(1)}, "bigint": {"1"},
+		"boolean": {1, "true"}, "timestamptz": {"now"}, "jsonb": {1, "", `{`, `1}`}, "uuid": {"a", ""}, "real": {1.5, "1.5"},
 	} {
-		_, err = gormstore.ListOf(typ, value)
-		require.Error(t, err, typ)
+		for _, value := range wrong {
+			_, err = gormstore.ArgumentsOf(typ, value)
+			require.Error(t, err, "%s: %q", typ, value)
+		}
 	}
 }
 

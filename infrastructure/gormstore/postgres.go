@@ -41,7 +41,6 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 	}
 	settings.ConnConfig.OnNotice = heed
 	settings.BeforeConnect = uncancelling
-	settings.AfterConnect = learnLists
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)

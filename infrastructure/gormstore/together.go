@@ -13,19 +13,20 @@ type together struct {
 	told  int      // the parameter, a uuid, by which its answers say whose they are; 0: they have a number
 }
 
-// row numbers in what is sent for many, and what stands for the parameters of each.
-const eachOf = `FROM unnest(%s) WITH ORDINALITY AS each_of (%s, nth)`
+// eachOf are the rows of arguments of a statement for many (argumentsOf), and their numbers. One function with one column
+// for each parameter is one scan; one function for each parameter is as many, each with a store of its own.
+const eachOf = `FROM ROWS FROM (json_to_recordset($1::json) AS (%s)) WITH ORDINALITY AS each_of (%s, nth)`
 
 var placeholder = regexp.MustCompile(`\$(\d+)`)
 
-// forMany is a statement's text for any number of rows of arguments, each parameter a list with one element for each of
-// them. What it answers begins with the number, from 1, of the arguments that the rest of the row is the answer to.
+// forMany is a statement's text for any number of rows of arguments, which are its one parameter. What it answers begins with the number, from 1, of the arguments that the rest of the row is the answer to.
 //
 // Rows that another transaction holds are passed over: who misses one looks again, alone, and waits for it if it may.
 func forMany(one string, t together) (string, error) {
 	given, named := make([]string, len(t.types)), make([]string, len(t.types))
 	for i, typ := range t.types {
-		given[i], named[i] = fmt.Sprintf("$%d::%s[]", i+1, typ), fmt.Sprintf("p%d", i+1)
+		named[i] = fmt.Sprintf("p%d", i+1)
+		given[i] = named[i] + " " + typ
 	}
 	from := fmt.Sprintf(eachOf, strings.Join(given, ", "), strings.Join(named, ", "))
 	each := func(sql string) string { return placeholder.ReplaceAllString(sql, "each_of.p$1") }
