@@ -31,10 +31,6 @@ type width struct {
 	sum     time.Duration
 }
 
-// fewest lanes there are, if there are as many connections: while one waits for what the database sends or its disk keeps,
-// the database works for the other.
-const fewest = 2
-
 // A round is so many transactions, or as many as there are in some time.
 const (
 	roundOf    = 128
@@ -55,7 +51,7 @@ const (
 	lateWithin = time.Second
 )
 
-func newWidth(most int) width { return width{most: most, best: min(fewest, most), rest: restFor} }
+func newWidth(most int) width { return width{most: most, best: 1, rest: restFor} }
 
 func (w *width) lanes() int {
 	if w.trying {
@@ -99,7 +95,7 @@ func (w *width) took(d time.Duration, now time.Time) {
 func (w *width) compare(mean time.Duration, now time.Time) {
 	n := min(2*w.best, w.most)
 	if w.fewer {
-		n = min(max(w.best/2, fewest), w.best)
+		n = max(w.best/2, 1)
 	}
 	if n == w.best {
 		w.fewer, w.rest = !w.fewer, restFor
