@@ -51,6 +51,15 @@ func OpenShop(w port.UnitOfWork, p *Provider) Shop {
 	}
 }
 
+// Beside is another instance of the service, which shares all but what an instance remembers. An instance keeps duplicates of
+// what it is executing from the store: whoever wants to see what the store makes of them sends each to one of its own.
+func (s Shop) Beside() Shop {
+	till := *s.Till
+	till.Executor = idempotent.New(s.Store, Documents{}, s.Seen, Times)
+	s.Till = &till
+	return s
+}
+
 // alice is who pays here.
 const alice = "alice"
 
@@ -102,7 +111,7 @@ type confirmed struct {
 	err    error
 }
 
-// confirmAtOnce sends n confirmations together, turn by turn to two shops.
+// confirmAtOnce sends n confirmations together, each to an instance of its own, turn by turn on the two shops' stores.
 func confirmAtOnce(
 	t *testing.T, n int, here, there Shop, request func(i int) checkout.ConfirmPayment,
 ) (answers []idempotent.Answer, refused []error) {
@@ -113,7 +122,7 @@ func confirmAtOnce(
 		if i%2 == 1 {
 			shop = there
 		}
-		a, err := shop.ConfirmPayment(t.Context(), request(i))
+		a, err := shop.Beside().ConfirmPayment(t.Context(), request(i))
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
