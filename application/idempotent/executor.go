@@ -18,6 +18,9 @@ type Config struct {
 	Retention   time.Duration // of a finished record, from its completion
 	CallTimeout time.Duration // of the call to the outside; shorter than the lease
 	LockTimeout time.Duration // the store's longest wait for a row or a connection
+	// Now is this process's clock, which does not jump. It decides nothing on record: only how long a holder in this process
+	// counts as alive to its duplicates here.
+	Now func() time.Time
 }
 
 // Deadline is how long one Execute may work, whatever becomes of the client's connection. Ending a lease comes on top,

@@ -37,8 +37,8 @@ type held struct {
 
 // now is the store's time, as far as this process can tell. It is never behind it: a lease that is over is never taken for
 // one that is not.
-func (h *held) now(lease time.Duration) time.Time {
-	return h.record.LeaseEnds.Add(time.Since(h.begun) - lease)
+func (h *held) now(c Config) time.Time {
+	return h.record.LeaseEnds.Add(c.Now().Sub(h.begun) - c.Lease)
 }
 
 // turn is the end of a transaction: the record is held then, or the run is over.
@@ -51,12 +51,12 @@ func newGate() *gate { return &gate{runs: map[idempotency.Scope]*pass{}} }
 
 // enter makes a run the one that its duplicates find, unless there is one already: then it tells what that one holds, or
 // the end of its transaction if it executes the same request. A holder whose lease may be over is in nobody's way.
-func (g *gate) enter(s idempotency.Scope, p *pass, lease time.Duration) (*held, *turn) {
+func (g *gate) enter(s idempotency.Scope, p *pass, c Config) (*held, *turn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	stands, running := g.runs[s]
 	switch {
-	case !running, stands.held != nil && stands.held.record.Unresolved(stands.held.now(lease)):
+	case !running, stands.held != nil && stands.held.record.Unresolved(stands.held.now(c)):
 		g.runs[s] = p
 		return nil, nil
 	case stands.held != nil:
@@ -107,7 +107,7 @@ func (p *pass) end() {
 // in the store that the lease is over, and passes: the store knows better.
 func (r *run) enter(ctx context.Context) (answer Answer, answered bool, err error) {
 	for waited := false; ; waited = true {
-		held, turn := r.gate.enter(r.reservation.Scope, &r.pass, r.config.Lease)
+		held, turn := r.gate.enter(r.reservation.Scope, &r.pass, r.config)
 		if r.unattended || held == nil && (turn == nil || waited) {
 			return Answer{}, false, nil
 		}
@@ -139,7 +139,7 @@ func (t *turn) wait(ctx context.Context, patience time.Duration) *held {
 
 // busy is the error that the record which another run holds would be answered with, if that is that it is in progress.
 func (r *run) busy(ctx context.Context, h *held) error {
-	now := h.now(r.config.Lease)
+	now := h.now(r.config)
 	if h.record.Judge(r.reservation, now) != idempotency.Busy {
 		return nil
 	}

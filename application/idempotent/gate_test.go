@@ -67,7 +67,7 @@ func (s *slow) delay(n int) (answer func()) {
 // unhurried are times in which a run may last longer than its lease.
 var unhurried = idempotent.Config{
 	Lease: storetest.Times.Lease, Retention: storetest.Times.Retention,
-	CallTimeout: storetest.Times.CallTimeout, LockTimeout: time.Minute,
+	CallTimeout: storetest.Times.CallTimeout, LockTimeout: time.Minute, Now: time.Now,
 }
 
 // inABubble runs a test whose store has the time that processes have, and both pass only while everybody waits.
@@ -357,15 +357,15 @@ func TestADuplicateDoesNotWaitLongAtTheGate(t *testing.T) {
 	for lockTimeout, patience := range map[time.Duration]time.Duration{
 		time.Second: 100 * time.Millisecond, 10 * time.Millisecond: 10 * time.Millisecond,
 	} {
-		inABubble(t, func(t *testing.T, d desk, s *slow) {
+		inABubble(t, func(t *testing.T, _ desk, s *slow) {
 			times := unhurried
 			times.LockTimeout = lockTimeout
-			d = deskOver(s, nil, times)
+			here := deskOver(s, nil, times)
 			o, hangUp := calling()
 			answer := s.delay(1)
-			first := d.sending(t, intent, o.steps)
+			first := here.sending(t, intent, o.steps)
 			began := time.Now()
-			again := d.sending(t, intent, never(t))
+			again := here.sending(t, intent, never(t))
 			assert.Equal(t, 1, s.times())
 			assertToldToWait(t, again)
 			assert.Equal(t, patience, time.Since(began))

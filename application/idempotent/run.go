@@ -31,7 +31,7 @@ type run struct {
 // once goes from the reservation to the outcome. It is not settled if a commit gave no answer or the lease was lost: what
 // stands on record then decides. Whatever the call's error is like, it is the outside's.
 func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error) {
-	r.begun = time.Now()
+	r.begun = r.config.Now()
 	leased, cancel := context.WithTimeout(ctx, r.config.Lease) // from before the lease begins: the call ends before it
 	defer cancel()
 	ctx = port.Successive(ctx)

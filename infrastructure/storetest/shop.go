@@ -27,6 +27,7 @@ type Shop struct {
 // Times is the executor's configuration in a Shop.
 var Times = idempotent.Config{
 	Lease: 30 * time.Second, Retention: 24 * time.Hour, CallTimeout: 10 * time.Second, LockTimeout: time.Second,
+	Now: time.Now,
 }
 
 // KeyRetention is how long the Provider of a Shop is trusted to know a gateway key.

@@ -29,12 +29,8 @@ var times = idempotent.Config{
 	Lease: world.Lease, Retention: 24 * time.Hour, CallTimeout: world.Lease - time.Second, LockTimeout: 10 * time.Second,
 }
 
-// Shop is the service in a world. Each process is an instance of its own: what one remembers is not another's, and ends
-// with it.
-type Shop struct {
-	world *world.World
-	store port.UnitOfWork
-}
+// Shop is the service in a world.
+type Shop struct{ till *checkout.Till }
 
 // New puts the world's orders into a fresh store. Error: the store's.
 func New(w *world.World, open NewStore) (*Shop, error) {
@@ -44,17 +40,14 @@ func New(w *world.World, open NewStore) (*Shop, error) {
 			return nil, err
 		}
 	}
-	return &Shop{world: w, store: mortal{store}}, nil
-}
-
-// till is an instance's.
-func (s *Shop) till() *checkout.Till {
-	return &checkout.Till{
-		Executor: idempotent.New(s.store, httpapi.Documents{}, observer{}, times),
-		Work:     s.store, Gateway: gateway{s.world}, Provider: "lab", Observer: observer{},
+	work, times := mortal{store}, times
+	times.Now = w.Now
+	return &Shop{till: &checkout.Till{
+		Executor: idempotent.New(work, httpapi.Documents{}, observer{}, times),
+		Work:     work, Gateway: gateway{w}, Provider: "lab", Observer: observer{},
 		KeyRetention: 24 * time.Hour, Lease: times.Lease,
 		Books: checkout.Books{Company: "lab", Zone: time.UTC},
-	}
+	}}, nil
 }
 
 func add(store port.UnitOfWork, o world.Order, now time.Time) error {
@@ -69,7 +62,7 @@ func add(store port.UnitOfWork, o world.Order, now time.Time) error {
 
 // Confirm has the use case answer, as the HTTP edge does.
 func (s *Shop) Confirm(p *world.Process, r world.Request) world.Answer {
-	answer, err := s.till().ConfirmPayment(within(p), checkout.ConfirmPayment{
+	answer, err := s.till.ConfirmPayment(within(p), checkout.ConfirmPayment{
 		Customer: r.Actor, Key: idempotency.Key(r.Key), OrderID: r.Order, Money: money.Of(r.Amount, money.JPY),
 	})
 	if err != nil {
