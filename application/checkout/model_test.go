@@ -46,6 +46,7 @@ func TestNoInterleavingChargesTwiceOrAnswersTwice(t *testing.T) {
 // world is the shop, and everything that a test can know of it from outside.
 type world struct {
 	shop   storetest.Shop
+	shops  []storetest.Shop // it, and other instances beside it
 	stage  stage
 	clock  *movingClock
 	orders []placedOrder
@@ -123,6 +124,7 @@ func openWorld(t *rapid.T) *world {
 		first: map[idempotency.Scope]answered{}, meant: map[idempotency.Scope]map[string]bool{},
 	}
 	w.shop.Gateway = w.stage
+	w.shops = []storetest.Shop{w.shop, w.shop.Beside(), w.shop.Beside()}
 	for _, customer := range []string{"alice", "alice", "bob"} {
 		cart, err := order.NewCart(money.JPY, []order.Line{{SKU: "tea", Name: "tea", Quantity: 2, UnitPrice: 500}})
 		require.NoError(t, err)
@@ -140,17 +142,23 @@ var (
 	keys      = rapid.SampledFrom([]idempotency.Key{"k1", "k2", "k3", "k4", "k5", "k6"})
 )
 
+// instance is where a request goes: a duplicate meets the gate of the one that executes, or another one and the store.
+func (w *world) instance(t *rapid.T) storetest.Shop {
+	return rapid.SampledFrom(w.shops).Draw(t, "instance")
+}
+
 func (w *world) place(t *rapid.T) {
-	customer, key := customers.Draw(t, "customer"), keys.Draw(t, "key")
+	shop, customer, key := w.instance(t), customers.Draw(t, "customer"), keys.Draw(t, "key")
 	quantity := rapid.Int64Range(1, 2).Draw(t, "quantity")
 	cart, err := order.NewCart(money.JPY, []order.Line{{SKU: "tea", Name: "tea", Quantity: quantity, UnitPrice: 500}})
 	require.NoError(t, err)
 	w.send(t, checkout.OpPlaceOrder, customer, key, fmt.Sprint(quantity), func() (idempotent.Answer, error) {
-		return w.shop.PlaceOrder(context.Background(), checkout.PlaceOrder{Customer: customer, Key: key, Cart: cart})
+		return shop.PlaceOrder(context.Background(), checkout.PlaceOrder{Customer: customer, Key: key, Cart: cart})
 	})
 }
 
 func (w *world) confirm(t *rapid.T) {
+	shop := w.instance(t)
 	c := checkout.ConfirmPayment{
 		Customer: customers.Draw(t, "customer"), Key: keys.Draw(t, "key"),
 		OrderID: string(rapid.SampledFrom(w.orders).Draw(t, "order").id),
@@ -158,17 +166,18 @@ func (w *world) confirm(t *rapid.T) {
 		Method:  rapid.SampledFrom([]string{"", "pm_ok"}).Draw(t, "method"),
 	}
 	w.send(t, checkout.OpConfirmPayment, c.Customer, c.Key, fmt.Sprint(c), func() (idempotent.Answer, error) {
-		return w.shop.ConfirmPayment(context.Background(), c)
+		return shop.ConfirmPayment(context.Background(), c)
 	})
 }
 
 func (w *world) cancel(t *rapid.T) {
+	shop := w.instance(t)
 	c := checkout.CancelOrder{
 		Customer: customers.Draw(t, "customer"), Key: keys.Draw(t, "key"),
 		OrderID: string(rapid.SampledFrom(w.orders).Draw(t, "order").id),
 	}
 	w.send(t, checkout.OpCancelOrder, c.Customer, c.Key, fmt.Sprint(c), func() (idempotent.Answer, error) {
-		return w.shop.CancelOrder(context.Background(), c)
+		return shop.CancelOrder(context.Background(), c)
 	})
 }
 

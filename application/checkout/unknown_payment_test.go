@@ -76,7 +76,7 @@ func TestALateHolderThatMeetsTheWinnersPaidOrderAnswersTheWinnersReceipt(t *test
 		var winner checkout.Receipt
 		s.Provider.Next(func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
 			s.clock.Pass(storetest.Times.Lease)
-			answer, err := s.ConfirmPayment(ctx, storetest.Payment(id, "k"))
+			answer, err := s.Beside().ConfirmPayment(ctx, storetest.Payment(id, "k"))
 			require.NoError(t, err)
 			assert.False(t, answer.Replayed)
 			winner = receipt(t, answer)
@@ -100,7 +100,7 @@ func TestALateChargeOfAnAttemptThatIsOverIsNotTakenForTheNextOne(t *testing.T) {
 		s.Provider.Next(
 			func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
 				s.clock.Pass(storetest.Times.Lease)
-				declined, err := s.ConfirmPayment(ctx, storetest.Payment(id, "k"))
+				declined, err := s.Beside().ConfirmPayment(ctx, storetest.Payment(id, "k"))
 				require.NoError(t, err)
 				assert.EqualValues(t, "payment_declined", declined.Refusal)
 				_, err = s.ConfirmPayment(ctx, storetest.Payment(id, "next"))

@@ -18,6 +18,9 @@ type Config struct {
 	Retention   time.Duration // of a finished record, from its completion
 	CallTimeout time.Duration // of the call to the outside; shorter than the lease
 	LockTimeout time.Duration // the store's longest wait for a row or a connection
+	// Now is this process's clock, which does not jump. It decides nothing on record: only how long a holder in this process
+	// counts as alive to its duplicates here.
+	Now func() time.Time
 }
 
 // Deadline is how long one Execute may work, whatever becomes of the client's connection. Ending a lease comes on top,
@@ -36,6 +39,7 @@ type Executor struct {
 	observer  port.Observer
 	config    Config
 	finished  *finished
+	gate      *gate
 	doubts    doubts
 }
 
@@ -44,7 +48,7 @@ const remembered = 1 << 16
 
 // New makes an executor over a store.
 func New(w port.UnitOfWork, d port.Documents, o port.Observer, c Config) *Executor {
-	return &Executor{work: w, documents: d, observer: o, config: c, finished: newFinished(remembered)}
+	return &Executor{work: w, documents: d, observer: o, config: c, finished: newFinished(remembered), gate: newGate()}
 }
 
 // attempts is how often a run may start over in all: whatever is still in doubt then stays unknown.
@@ -61,8 +65,13 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	r := &run{
 		Executor: e, unattended: in.Unattended, wait: port.Briefly, ahead: in.Ahead, prepare: prepare,
 		reservation: idempotency.Reservation{Scope: in.Scope, Request: in.Request, Token: idempotency.NewToken()},
+		pass:        pass{request: in.Request},
 	}
 	if answer, answered, err := r.replay(ctx); answered || err != nil {
+		return answer, err
+	}
+	defer e.gate.leave(in.Scope, &r.pass) // after a panic too
+	if answer, answered, err := r.enter(ctx); answered || err != nil {
 		return answer, err
 	}
 	for range attempts {
@@ -90,7 +99,6 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	if err != nil {
 		return Answer{}, err
 	}
-	e.finished.add(in.Scope, r.held.Token)
 	return answer, nil
 }
 

@@ -17,16 +17,15 @@ import (
 // time, and remembering what is gone no more.
 type finished struct {
 	seed   maphash.Seed
+	most   int
 	mu     sync.Mutex
 	known  map[uint64]uint64 // hashes of scopes and tokens
-	oldest []uint64          // a ring, in the order of coming
+	oldest []uint64          // a ring, in the order of coming, once there are the most
 	next   int
 }
 
-func newFinished(capacity int) *finished {
-	return &finished{
-		seed: maphash.MakeSeed(), known: make(map[uint64]uint64, capacity), oldest: make([]uint64, 0, capacity),
-	}
+func newFinished(most int) *finished {
+	return &finished{seed: maphash.MakeSeed(), most: most, known: map[uint64]uint64{}}
 }
 
 func (f *finished) add(s idempotency.Scope, by idempotency.Token) {
@@ -38,7 +37,7 @@ func (f *finished) add(s idempotency.Scope, by idempotency.Token) {
 	if ok {
 		return
 	}
-	if len(f.oldest) < cap(f.oldest) {
+	if len(f.oldest) < f.most {
 		f.oldest = append(f.oldest, h)
 		return
 	}

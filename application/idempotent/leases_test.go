@@ -93,6 +93,7 @@ func TestTheWorkHasADeadlineOfItsOwnAndTheCallAShorterOne(t *testing.T) {
 	clock := storetest.NewClock()
 	times := idempotent.Config{
 		Lease: time.Minute, Retention: time.Hour, CallTimeout: 10 * time.Second, LockTimeout: 2 * time.Second,
+		Now: time.Now,
 	}
 	d := deskOver(memory.New(clock.Now), clock, times)
 	started := time.Now()

@@ -44,6 +44,13 @@ func (r *run) reserve(ctx context.Context) (Answer, Call, error) {
 		r.count(ctx)
 		err = r.unknown(late.cause)
 	}
+	switch {
+	case err != nil:
+	case now.next.call == nil:
+		r.over()
+	default:
+		r.gate.hold(&r.pass, &held{r.held, r.begun})
+	}
 	r.tellReserved(ctx, now, err)
 	return now.answer, now.next.call, err
 }

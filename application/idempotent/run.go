@@ -24,11 +24,14 @@ type run struct {
 	stored      idempotency.Record // the record as it was last read
 	held        idempotency.Record // the record as it is to be while this run works
 	settled     idempotency.Record // the record with the outcome, once it is committed
+	begun       time.Time          // no later than the lease
+	pass        pass
 }
 
 // once goes from the reservation to the outcome. It is not settled if a commit gave no answer or the lease was lost: what
 // stands on record then decides. Whatever the call's error is like, it is the outside's.
 func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error) {
+	r.begun = r.config.Now()
 	leased, cancel := context.WithTimeout(ctx, r.config.Lease) // from before the lease begins: the call ends before it
 	defer cancel()
 	ctx = port.Successive(ctx)
@@ -55,6 +58,7 @@ func (r *run) once(ctx context.Context) (answer Answer, settled bool, err error)
 func (r *run) call(ctx context.Context, call Call) (Finish, error) {
 	ctx, cancel := context.WithTimeout(r.doing(ctx, port.Calling), r.config.CallTimeout)
 	defer cancel()
+	defer r.gate.ask(&r.pass)
 	r.called = true
 	finish, err := call(ctx)
 	r.tell(ctx, port.Called, "", err)
@@ -78,11 +82,20 @@ func (r *run) complete(ctx context.Context, finish Finish) (answer Answer, err e
 		answer, err = r.settle(ctx, tx, result, "")
 		return err
 	})
+	if err == nil {
+		r.over()
+	}
 	r.tell(ctx, port.Completed, answer.Refusal, err)
 	if err != nil && !unsettled(err) {
 		err = r.unknown(err)
 	}
 	return answer, err
+}
+
+// over says that the outcome is on record: who comes from now on is answered from there.
+func (r *run) over() {
+	r.finished.add(r.reservation.Scope, r.held.Token)
+	r.gate.leave(r.reservation.Scope, &r.pass)
 }
 
 // whose tells a lost lease from another error: a late holder usually fails at an aggregate that the winner has changed,
@@ -131,6 +144,7 @@ func (r *run) abandon(ctx context.Context) {
 	})
 	if err == nil {
 		r.held = left
+		r.gate.leave(r.reservation.Scope, &r.pass)
 	}
 	r.tell(ctx, port.Abandoned, "", err)
 }

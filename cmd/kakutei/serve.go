@@ -120,7 +120,7 @@ func (c *serveConfig) parts(store opened, sight sight, log *slog.Logger) (parts,
 	provider = c.failing.at.gateway(sight.provider(provider), log)
 	times := idempotent.Config{
 		Lease: c.work.lease, Retention: c.work.retention,
-		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout,
+		CallTimeout: c.gateway.timeout, LockTimeout: c.store.lockTimeout, Now: time.Now,
 	}
 	auditing := audit.NewWriter(store, log, time.Now)
 	observers := sight.observers(logging.NewObserver(log), auditing)

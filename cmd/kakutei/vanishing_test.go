@@ -37,12 +37,15 @@ func TestARecordThatIsTakenAwayAgainAndAgainCostsNothing(t *testing.T) {
 				g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_SWEEP_INTERVAL", "0", "KAKUTEI_RECOVERY_INTERVAL", "0",
 					"KAKUTEI_LOCK_TIMEOUT", "5s")
 				r := serving(t, g.env)
-				hammered := g.hammered(r, paidBefore, func() { g.exec(vanish) })
+				all := []*running{r, serving(t, g.env), serving(t, g.env)}
+				hammered := g.hammered(all, paidBefore, func() { g.exec(vanish) })
 				for _, p := range hammered { // its record may be gone
 					require.NoError(t, p.insist(t.Context(), func() *running { return r }))
 				}
 				g.whole(r, hammered...)
-				r.stop()
+				for _, r := range all {
+					r.stop()
+				}
 			})
 		}
 	}
@@ -55,28 +58,31 @@ func TestARetentionOfNothingAndARestlessSweeperCostNothing(t *testing.T) {
 			t.Parallel()
 			g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_SWEEP_INTERVAL", "1ms", "KAKUTEI_RETENTION", "1ms",
 				"KAKUTEI_LOCK_TIMEOUT", "5s")
-			r := serving(t, g.env)
-			hammered := g.hammered(r, paidBefore, func() {})
+			all := []*running{serving(t, g.env), serving(t, g.env), serving(t, g.env)}
+			hammered := g.hammered(all, paidBefore, func() {})
 			for _, p := range hammered {
 				assert.Equal(t, 1, g.charges(p.order), "%s is charged once", p.order)
 			}
 			g.agrees()
 			g.rests()
-			r.stop()
+			for _, r := range all {
+				r.stop()
+			}
 		})
 	}
 }
 
 // hammered has twenty clients send one payment again and again while something happens every millisecond. With fresh orders
-// each is paid by all of them, one after another.
-func (g ground) hammered(r *running, paidBefore bool, happens func()) (payments []*insistence) {
+// each is paid by all of them, one after another. They are spread over instances: one lets few of them meet in the store.
+func (g ground) hammered(all []*running, paidBefore bool, happens func()) (payments []*insistence) {
 	g.t.Helper()
 	const clients = 20
 	seen := map[string]int{}
 	var mu sync.Mutex
 	hammer := func(over context.Context, p *insistence) {
 		var hammering sync.WaitGroup
-		for range clients {
+		for i := range clients {
+			r := all[i%len(all)]
 			hammering.Go(func() {
 				for asked := false; !asked || over.Err() == nil; asked = true { // also if placing the order took all the time
 					a, err := r.ask(context.WithoutCancel(over), p.path, p.key, p.body)
@@ -100,11 +106,11 @@ func (g ground) hammered(r *running, paidBefore bool, happens func()) (payments 
 	var taking sync.WaitGroup
 	taking.Go(func() { repeatedly(time.Millisecond, vanishFor, happens) })
 	for n := 0; over.Err() == nil; n++ {
-		p := r.fresh(fmt.Sprint(n, "-"), 1)[0]
+		p := all[0].fresh(fmt.Sprint(n, "-"), 1)[0]
 		payments = append(payments, p)
 		round, done := over, func() {}
 		if paidBefore {
-			require.NoError(g.t, p.insist(g.t.Context(), func() *running { return r }))
+			require.NoError(g.t, p.insist(g.t.Context(), func() *running { return all[0] }))
 		} else {
 			round, done = context.WithTimeout(over, 100*time.Millisecond)
 		}

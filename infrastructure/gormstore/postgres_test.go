@@ -32,7 +32,7 @@ func storm(t *testing.T, s storetest.Shop, n int, ids ...order.ID) (unexpected [
 	for _, id := range ids {
 		for range n {
 			running.Go(func() {
-				_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "key-of-"+string(id)))
+				_, err := s.Beside().ConfirmPayment(t.Context(), storetest.Payment(id, "key-of-"+string(id)))
 				if err != nil && !isDuplicate(err) {
 					mu.Lock()
 					defer mu.Unlock()

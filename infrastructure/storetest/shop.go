@@ -27,6 +27,7 @@ type Shop struct {
 // Times is the executor's configuration in a Shop.
 var Times = idempotent.Config{
 	Lease: 30 * time.Second, Retention: 24 * time.Hour, CallTimeout: 10 * time.Second, LockTimeout: time.Second,
+	Now: time.Now,
 }
 
 // KeyRetention is how long the Provider of a Shop is trusted to know a gateway key.
@@ -49,6 +50,15 @@ func OpenShop(w port.UnitOfWork, p *Provider) Shop {
 		},
 		Store: store, Provider: p, Seen: seen,
 	}
+}
+
+// Beside is another instance of the service, which shares all but what an instance remembers. An instance keeps duplicates of
+// what it is executing from the store: whoever wants to see what the store makes of them sends each to one of its own.
+func (s Shop) Beside() Shop {
+	till := *s.Till
+	till.Executor = idempotent.New(s.Store, Documents{}, s.Seen, Times)
+	s.Till = &till
+	return s
 }
 
 // alice is who pays here.
@@ -102,7 +112,7 @@ type confirmed struct {
 	err    error
 }
 
-// confirmAtOnce sends n confirmations together, turn by turn to two shops.
+// confirmAtOnce sends n confirmations together, each to an instance of its own, turn by turn on the two shops' stores.
 func confirmAtOnce(
 	t *testing.T, n int, here, there Shop, request func(i int) checkout.ConfirmPayment,
 ) (answers []idempotent.Answer, refused []error) {
@@ -113,7 +123,7 @@ func confirmAtOnce(
 		if i%2 == 1 {
 			shop = there
 		}
-		a, err := shop.ConfirmPayment(t.Context(), request(i))
+		a, err := shop.Beside().ConfirmPayment(t.Context(), request(i))
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {

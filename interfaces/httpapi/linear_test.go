@@ -39,7 +39,7 @@ func histories(t *testing.T) uint64 {
 // hurried are times so short that a history sees leases run out.
 var hurried = idempotent.Config{
 	Lease: 200 * time.Millisecond, Retention: time.Hour,
-	CallTimeout: 50 * time.Millisecond, LockTimeout: 500 * time.Millisecond,
+	CallTimeout: 50 * time.Millisecond, LockTimeout: 500 * time.Millisecond, Now: time.Now,
 }
 
 // shaken is a service of two instances on one store and with one provider, and what shakes it.

@@ -40,7 +40,8 @@ func New(w *world.World, open NewStore) (*Shop, error) {
 			return nil, err
 		}
 	}
-	work := mortal{store}
+	work, times := mortal{store}, times
+	times.Now = w.Now
 	return &Shop{till: &checkout.Till{
 		Executor: idempotent.New(work, httpapi.Documents{}, observer{}, times),
 		Work:     work, Gateway: gateway{w}, Provider: "lab", Observer: observer{},

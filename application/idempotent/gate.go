@@ -1,0 +1,150 @@
+package idempotent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
+)
+
+// gate knows which requests are being executed here, so that their duplicates need not ask the store: each would take a
+// connection, and wait behind it for what this process knows already. It guards nothing, and answers nothing that the
+// store would not. While a run's call is under way its record is known, and a duplicate is told so. While one of its
+// transactions is under way only the store knows what stands: a duplicate waits for its end, without a connection, and
+// asks then.
+type gate struct {
+	mu   sync.Mutex
+	runs map[idempotency.Scope]*pass
+}
+
+// patience is how long a duplicate waits at the gate: as long as a reservation does in the store (port.Briefly).
+const patience = 100 * time.Millisecond
+
+// pass is a run as its duplicates find it.
+type pass struct {
+	request idempotency.Request
+	held    *held // while the call runs
+	turn    *turn // of those who wait for a transaction's end; nil while nobody does
+}
+
+// held is the record that a run holds, and when its lease began at the earliest, by this process's clock.
+type held struct {
+	record idempotency.Record
+	begun  time.Time
+}
+
+// now is the store's time, as far as this process can tell. It is never behind it: a lease that is over is never taken for
+// one that is not.
+func (h *held) now(c Config) time.Time {
+	return h.record.LeaseEnds.Add(c.Now().Sub(h.begun) - c.Lease)
+}
+
+// turn is the end of a transaction: the record is held then, or the run is over.
+type turn struct {
+	over chan struct{}
+	held *held
+}
+
+func newGate() *gate { return &gate{runs: map[idempotency.Scope]*pass{}} }
+
+// enter makes a run the one that its duplicates find, unless there is one already: then it tells what that one holds, or
+// the end of its transaction if it executes the same request. A holder whose lease may be over is in nobody's way.
+func (g *gate) enter(s idempotency.Scope, p *pass, c Config) (*held, *turn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	stands, running := g.runs[s]
+	switch {
+	case !running, stands.held != nil && stands.held.record.Unresolved(stands.held.now(c)):
+		g.runs[s] = p
+		return nil, nil
+	case stands.held != nil:
+		return stands.held, nil
+	case stands.request != p.request:
+		return nil, nil
+	case stands.turn == nil:
+		stands.turn = &turn{over: make(chan struct{})}
+	}
+	return nil, stands.turn
+}
+
+// hold says that the run's record stands, and that its call is next.
+func (g *gate) hold(p *pass, h *held) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.held = h
+	p.end()
+}
+
+// ask says that the call is over, and that a transaction is next.
+func (g *gate) ask(p *pass) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.held = nil
+}
+
+// leave says that the run is over, or as good as that: what stands on record is everybody's to find.
+func (g *gate) leave(s idempotency.Scope, p *pass) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.runs[s] == p {
+		delete(g.runs, s)
+	}
+	p.end()
+}
+
+func (p *pass) end() {
+	if p.turn == nil {
+		return
+	}
+	p.turn.held = p.held
+	close(p.turn.over)
+	p.turn = nil
+}
+
+// enter passes the gate, or answers a duplicate of what is being executed here. Who comes without a client has just read
+// in the store that the lease is over, and passes: the store knows better.
+func (r *run) enter(ctx context.Context) (answer Answer, answered bool, err error) {
+	for waited := false; ; waited = true {
+		held, turn := r.gate.enter(r.reservation.Scope, &r.pass, r.config)
+		if r.unattended || held == nil && (turn == nil || waited) {
+			return Answer{}, false, nil
+		}
+		if turn != nil {
+			held = turn.wait(ctx, min(patience, r.config.LockTimeout))
+		}
+		if held != nil {
+			err := r.busy(ctx, held)
+			return Answer{}, err != nil, err
+		}
+		if answer, answered, err := r.replay(ctx); answered || err != nil {
+			return answer, answered, err
+		}
+	}
+}
+
+// wait returns what the run holds when its transaction is over. It is nil if that is nothing, or if this takes too long.
+func (t *turn) wait(ctx context.Context, patience time.Duration) *held {
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	select {
+	case <-t.over:
+		return t.held
+	case <-enough.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// busy is the error that the record which another run holds would be answered with, if that is that it is in progress.
+func (r *run) busy(ctx context.Context, h *held) error {
+	now := h.now(r.config)
+	if h.record.Judge(r.reservation, now) != idempotency.Busy {
+		return nil
+	}
+	r.held = h.record
+	err := idempotency.ErrInProgress.After(h.record.RetryIn(now, r.config.Lease))
+	r.tell(r.doing(ctx, port.Reserving), port.Stopped, "", err)
+	return err
+}
