@@ -145,7 +145,7 @@ func TestATrialIsJudgedByThoseWhoCameAfterItsBeginning(t *testing.T) {
 
 // Every round is better or worse by chance. That does not add lanes, and takes them away where there are too many.
 func TestChanceLeadsToFewLanes(t *testing.T) {
-	chance, rounds := rand.New(rand.NewPCG(1, 2)), 0 //nolint:gosec // no secret
+	chance, rounds := rand.New(rand.NewPCG(1, 2)), 0
 	factor := 1.0
 	noisy := func(lanes, clients int) time.Duration {
 		if rounds++; rounds%100 == 0 {
