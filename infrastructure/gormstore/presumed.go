@@ -151,13 +151,14 @@ func (s *session) reserveFor(update write) error {
 	return s.later(w)
 }
 
-// granting is the text of that statement. What it answers is a row for each order that was changed, or one with NULL.
+// granting is the text of that statement. What it answers is a row for each order that was changed, or one with NULL. What
+// fails it stands first, and by itself: as a condition of the join it would not be looked at where no order was changed.
 const granting = `WITH granted AS (
 %s
 RETURNING token
 ), changed AS (
 	%s AND EXISTS (SELECT FROM granted WHERE token = $5) RETURNING %s
-), met AS (
+), met AS MATERIALIZED (
 	SELECT 1/((SELECT count(*) FROM granted) = (SELECT count(*) FROM changed))::int AS one
 )
 SELECT changed.* FROM met LEFT JOIN changed ON met.one = 1`

@@ -141,12 +141,15 @@ func TestAReservationThatHasPresumedWronglyStartsAnew(t *testing.T) {
 			id := placed(t, s, 1)[0]
 			d.Exec(t, `UPDATE orders SET `+c.change+` WHERE id = $1`, string(id))
 			answer, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, name))
-			if told, ok := fault.From(err); ok { // none of an outcome that is recorded
+			told, unrecorded := fault.From(err)
+			if unrecorded {
 				assert.Equal(t, c.refusal, told.Code())
 			} else {
 				require.NoError(t, err)
 				assert.Equal(t, c.refusal, answer.Refusal)
 			}
+			_, err = storetest.RecordIn(t.Context(), s.Store, storetest.ScopeOf(storetest.Payment(id, name)))
+			assert.Equal(t, unrecorded, errors.Is(err, idempotency.ErrNotFound), "what is not recorded leaves nothing")
 			var status string
 			var attempt int
 			require.NoError(t, d.SQL(t).QueryRowContext(t.Context(),
@@ -249,6 +252,22 @@ func TestAKeyThatStandsCostsTheCompanyNothing(t *testing.T) {
 		c.assertPaid(t, 2, 3)
 		assert.Equal(t, order.Placed, c.statusOf(t, 0).Status)
 		assert.Equal(t, order.Placed, c.statusOf(t, 1).Status)
+	})
+}
+
+// One of a company whose order has changed leaves nothing behind, and the others are paid.
+func TestAnOrderThatHasChangedCostsTheCompanyItsCompanyOnly(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		c := companyOf(t, d.Open(t, 4), 4)
+		d.Exec(t, `UPDATE orders SET status = 'PAYMENT_PENDING', attempt = 1, attempt_amount = 1000, attempt_currency = 'JPY',
+			attempt_begun_at = now(), paying_key = 'another' WHERE id = $1`, string(c.ids[0]))
+		c.pay(t, 3, nothing)
+		require.ErrorIs(t, c.errs[0], order.ErrPaymentInProgress)
+		_, err := storetest.RecordIn(t.Context(), c.store, storetest.ScopeOf(storetest.Payment(c.ids[0], "k0")))
+		require.ErrorIs(t, err, idempotency.ErrNotFound)
+		c.assertPaid(t, 1, 2, 3)
+		d.Exec(t, `TRUNCATE idempotency_records`)
 	})
 }
 
