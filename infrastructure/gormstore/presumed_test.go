@@ -284,9 +284,15 @@ func TestOnlyTheLatestOrdersAreFamiliar(t *testing.T) {
 	for i := range 3 * gormstore.FamiliarBytes / long {
 		f.See(id(i), order.Placed, long)
 		assert.LessOrEqual(t, f.Bytes(), gormstore.FamiliarBytes)
+		assert.Equal(t, f.Known(), f.Passed(), "nobody is looked for who was forgotten for others")
 	}
 	assert.Equal(t, gormstore.FamiliarBytes/long-1, f.Known())
 	assert.True(t, f.Take(id(3*gormstore.FamiliarBytes/long-1), "alice"), "the latest stays")
+
+	f.See(id(0), order.Placed, gormstore.FamiliarBytes+1)
+	assert.Zero(t, f.Known(), "it is too long by itself")
+	f.See(id(1), order.Placed, 10)
+	assert.True(t, f.Take(id(1), "alice"))
 }
 
 // The time that is carried on is never ahead of the store's.
