@@ -225,6 +225,12 @@ func (f Familiar) Take(id order.ID, customer string) bool {
 // Known is how many orders are, and Bytes what their texts take.
 func (f Familiar) Known() int { return len(f.familiar.orders) }
 
+// Passed is how many places of the ring may be of orders that are known: so many are looked through at the most.
+func (f Familiar) Passed() int {
+	ring := len(f.familiar.ring)
+	return (f.familiar.next - f.familiar.oldest + ring) % ring
+}
+
 // Bytes is what the texts of the known orders take.
 func (f Familiar) Bytes() int { return f.familiar.bytes }
 

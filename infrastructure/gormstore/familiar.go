@@ -13,8 +13,9 @@ import (
 type familiar struct {
 	mu     sync.Mutex
 	orders map[string]*orderRow
-	oldest []string // a ring of ids, in the order of coming; some may be forgotten already
-	next   int
+	ring   []string // of ids, in the order of coming; some may be forgotten already
+	oldest int      // where the ring begins
+	next   int      // where it ends: there is nobody
 	bytes  int
 }
 
@@ -26,7 +27,7 @@ const (
 )
 
 func newFamiliar() *familiar {
-	return &familiar{orders: map[string]*orderRow{}, oldest: make([]string, familiarAtMost)}
+	return &familiar{orders: map[string]*orderRow{}, ring: make([]string, familiarAtMost+1)}
 }
 
 // see remembers the order if it waits for a payment, and forgets it otherwise.
@@ -40,14 +41,22 @@ func (f *familiar) see(row orderRow) {
 	if row.Status != string(order.Placed) {
 		return
 	}
-	f.forget(f.oldest[f.next])
-	f.oldest[f.next] = row.ID
+	f.ring[f.next] = row.ID
 	f.orders[row.ID] = &row
 	f.bytes += row.length()
-	f.next = (f.next + 1) % len(f.oldest)
-	for i := f.next; f.bytes > familiarBytes; i = (i + 1) % len(f.oldest) {
-		f.forget(f.oldest[i])
+	f.next = (f.next + 1) % len(f.ring)
+	if f.next == f.oldest {
+		f.forgetOldest()
 	}
+	for f.bytes > familiarBytes {
+		f.forgetOldest()
+	}
+}
+
+// forgetOldest passes each place of the ring once, so that remembering takes no longer when the texts are long.
+func (f *familiar) forgetOldest() {
+	f.forget(f.ring[f.oldest])
+	f.oldest = (f.oldest + 1) % len(f.ring)
 }
 
 // take is the customer's order as it was seen last, once: who presumes wrongly does not do so again.

@@ -135,12 +135,13 @@ func (s *session) verify(ctx context.Context, err error) error {
 // was inserted, and fails if that and the order's change are not both done. If a record stands already, neither is, and that
 // is no error of the database's.
 func (s *session) reserveFor(update write) error {
-	if len(s.writes) != 1 {
-		return s.later(update) // something has been asked in between: who has presumed so starts anew
+	if len(s.writes) != 1 { // something has been asked in between: who has presumed so starts anew, with nothing committed
+		s.checked = false
+		return s.later(update)
 	}
 	w := write{statement: s.sql.granting(s.writes[0].statement, update.statement), miss: errPresumed, own: true}
 	w.holds = append(s.writes[0].holds, update.holds...)
-	w.busy = update.busy
+	w.busy = s.writes[0].busy
 	w.each = func(answer row) error {
 		var one *int
 		err := answer.Scan(&one)

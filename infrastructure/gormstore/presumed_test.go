@@ -232,6 +232,68 @@ func (w *refusals) Exchanging(context.Context, gormstore.Exchange) func(error) {
 	}
 }
 
+// A reservation that goes by a way of its own waits for the key and for the order with one statement, and tells which it was.
+func TestAPresumedKeyThatSomebodyHoldsIsNoOrderThatIsBusy(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	s := d.Open(t, 4)
+	shop := storetest.OpenShop(s, storetest.NewProvider())
+	id := placed(t, shop, 1)[0]
+	holder, err := d.SQL(t).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = holder.ExecContext(t.Context(), `INSERT INTO idempotency_records (operation, actor, idempotency_key, fingerprint,
+		token, status, executions, created_at, lease_expires_at, request)
+		VALUES ('ConfirmPayment', 'alice', 'k', '', gen_random_uuid(), 'IN_PROGRESS', 1, now(), now(), '')`)
+	require.NoError(t, err)
+	require.NoError(t, s.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		_, err := tx.Orders().Lock(t.Context(), id, "alice") // so it takes no lane
+		require.NoError(t, err)
+		_, err = shop.Order(t.Context(), string(id), "alice")
+		require.NoError(t, err)
+		_, err = shop.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+		require.ErrorIs(t, err, idempotency.ErrInProgress)
+		require.NoError(t, holder.Rollback())
+		_, err = shop.Order(t.Context(), string(id), "alice")
+		require.NoError(t, err)
+		_, err = shop.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+		require.ErrorIs(t, err, order.ErrPaymentInProgress)
+		return nil
+	}))
+}
+
+// Who has presumed and asks for something all the same starts anew before anything is committed.
+func TestAReservationThatPresumesAndAsksHasCommittedNothing(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	s := d.Open(t, 4)
+	id := placed(t, storetest.OpenShop(s, storetest.NewProvider()), 1)[0]
+	n := reservationOf("k")
+	runs := 0
+	require.NoError(t, s.Do(t.Context(), port.Briefly, func(tx port.Tx) error {
+		var stands int
+		err := d.SQL(t).QueryRowContext(t.Context(),
+			`SELECT count(*) FROM idempotency_records WHERE operation = $1`, string(n.Operation)).Scan(&stands)
+		require.NoError(t, err)
+		assert.Zero(t, stands)
+		runs++
+		tx.Orders().Announce(id, "alice", "k")
+		if _, err := tx.Records().Reserve(t.Context(), n, time.Minute); err != nil {
+			return err
+		}
+		if _, err := tx.Orders().Find(t.Context(), id, "alice"); err != nil {
+			return err
+		}
+		o, err := tx.Orders().LockIfOpen(t.Context(), id, "alice", "k")
+		if err != nil {
+			return err
+		}
+		_, _, err = o.BeginPayment(order.PaymentRequest{Key: "k", Money: money.Of(1000, money.JPY)}, tx.Now())
+		if err != nil {
+			return err
+		}
+		return tx.Orders().Save(t.Context(), o)
+	}))
+	assert.Equal(t, 2, runs)
+}
+
 // One of a company whose key stands goes his own way; the others' reservations are granted meanwhile.
 func TestAKeyThatStandsCostsTheCompanyNothing(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
@@ -303,9 +365,15 @@ func TestOnlyTheLatestOrdersAreFamiliar(t *testing.T) {
 	for i := range 3 * gormstore.FamiliarBytes / long {
 		f.See(id(i), order.Placed, long)
 		assert.LessOrEqual(t, f.Bytes(), gormstore.FamiliarBytes)
+		assert.Equal(t, f.Known(), f.Passed(), "nobody is looked for who was forgotten for others")
 	}
 	assert.Equal(t, gormstore.FamiliarBytes/long-1, f.Known())
 	assert.True(t, f.Take(id(3*gormstore.FamiliarBytes/long-1), "alice"), "the latest stays")
+
+	f.See(id(0), order.Placed, gormstore.FamiliarBytes+1)
+	assert.Zero(t, f.Known(), "it is too long by itself")
+	f.See(id(1), order.Placed, 10)
+	assert.True(t, f.Take(id(1), "alice"))
 }
 
 // The time that is carried on is never ahead of the store's.

@@ -120,7 +120,10 @@ func (r records) Reserve(
 	if r.recognize(n.Scope) {
 		insert := r.reservation("presumed reservation", reserve, n.Scope, mine, lease)
 		insert.together = together{types: reservationTypes, text: reserveMany}
-		return n.Opened(r.clock, lease), r.later(write{statement: insert, miss: errPresumed, holds: []any{n.Scope}})
+		// A wait that runs out may have been for the key or for the order: who starts anew is told which.
+		return n.Opened(r.clock, lease), r.later(write{
+			statement: insert, miss: errPresumed, busy: errPresumed, holds: []any{n.Scope},
+		})
 	}
 	insert := r.reservation("reservation", reserve+reserved, n.Scope, mine, lease)
 	inserted := false
