@@ -51,7 +51,7 @@ suite('on the wire', () => {
   for (const [name, way] of Object.entries({ 'no answer': silence, 'half an answer and then nothing': stall })) {
     test(`${name} ends with the try’s time`, async (t) => {
       const server = await served(t, way, paid);
-      assert.deepEqual(await confirmed(server, { tryTime: 100 }), receipt);
+      assert.deepEqual(await confirmed(server, { tryTime: 500 }), receipt);
       assert.equal(server.requests.length, 2);
     });
 
