@@ -203,7 +203,7 @@ func TestAStoreIsCrowdedWhileTransactionsWaitAndNoneOfThemIsTurnedAway(t *testin
 func TestWhoIsServedIsInNoLine(t *testing.T) {
 	for name, database := range gormtest.All {
 		t.Run(name, func(t *testing.T) {
-			s := database(t).Open(t, 16)
+			s := database(t).OpenWaiting(t, 16, 10*time.Second) // however slow the machine is: this is about the line
 			s.TurnsAway()
 			over, end := context.WithTimeout(t.Context(), time.Second)
 			defer end()
