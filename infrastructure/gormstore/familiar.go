@@ -88,8 +88,8 @@ type clock struct {
 	here  time.Time // when that was heard: the store's clock has gone on since before it
 }
 
-// hear takes the later of two times: it is the one that has been less long on its way. What is too old is no longer
-// compared with.
+// hear takes the later of two times, whichever comes first: what is carried on may then fall back by as long as that one has
+// been on its way, but never runs ahead. What is too old is no longer compared with.
 func (c *clock) hear(store, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
