@@ -41,7 +41,11 @@ func (s *Store) open(ctx context.Context, tx *session, writes []write, questions
 	} else {
 		l, err = s.connect(ctx, w)
 	}
-	s.usage.waiting.Add(int64(time.Since(started)))
+	waited := time.Since(started)
+	if m, ok := l.(memberLink); ok { // who may have his turn when the group has made its move
+		waited = m.group.started.Sub(started)
+	}
+	s.usage.waiting.Add(int64(waited))
 	if err != nil {
 		s.line.leave()
 		s.usage.none.Add(1)

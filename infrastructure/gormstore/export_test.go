@@ -1,10 +1,12 @@
 package gormstore
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,6 +113,29 @@ func (w Width) Took(d time.Duration, now time.Time) { w.width.took(d, now) }
 // Widen is for one who stays for long.
 func (w Width) Widen(now time.Time) { w.width.widen(now) }
 
+// Patience is how long others are waited for.
+type Patience struct{ patience *patience }
+
+// NewPatience has waited for nobody yet.
+func NewPatience() Patience { return Patience{&patience{}} }
+
+// Went has so many go while so many wait.
+func (p Patience) Went(members, waiting int) { p.patience.went(members, waiting) }
+
+// IsWorthwhile asks whether to wait, once for each company.
+func (p Patience) IsWorthwhile(waiting, atMost int) bool {
+	return p.patience.isWorthwhile(waiting, atMost)
+}
+
+// Time is how long, if each takes so long.
+func (p Patience) Time(each time.Duration) time.Duration { return p.patience.time(each) }
+
+// Waited says what came of it.
+func (p Patience) Waited(inVain bool) { p.patience.waited(inVain) }
+
+// ErrAlone says that a transaction has to start anew, without company.
+var ErrAlone = errAlone
+
 // Queue is who waits for a lane, and what is held.
 type Queue struct {
 	lanes   *lanes
@@ -161,6 +186,76 @@ func (q *Queue) Withdraw(who int) bool { return q.lanes.withdraw(q.queue, q.memb
 // Held is how many things somebody holds.
 func (q *Queue) Held() int { return len(q.lanes.held) }
 
+// Database is one in which a transaction takes some time, whoever goes together in it, with lanes to it.
+type Database struct {
+	lanes *lanes
+	takes time.Duration
+	fails func(members int) // called before COMMIT
+
+	mu        sync.Mutex
+	companies []int
+}
+
+// NewDatabase has one lane.
+func NewDatabase(t *testing.T, takes time.Duration, fails func(members int)) *Database {
+	t.Helper()
+	b, err := newPostgresBuilder()
+	require.NoError(t, err)
+	d := &Database{takes: takes, fails: fails}
+	d.lanes = newLanes(func(_ context.Context, w way) (link, error) {
+		return quickLink{d, max(w.together, 1)}, nil
+	}, b, Config{Pool: 1, LockTimeout: time.Second})
+	return d
+}
+
+// Go makes one transaction that sends all that it has to at once.
+func (d *Database) Go(ctx context.Context, about string) error {
+	w := write{statement: statement{sql: "UPDATE t SET a = $1 WHERE b = $2", args: []any{"a", about}}.typed("text", "text")}
+	w.holds = []any{about}
+	l, err := d.lanes.open(ctx, way{}, false, []write{w}, nil)
+	if err != nil {
+		return err
+	}
+	defer l.end()
+	return l.commit(ctx, []write{w})
+}
+
+// Companies are how many went in each transaction of the database, since they were asked for last.
+func (d *Database) Companies() []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.companies = nil }()
+	return d.companies
+}
+
+// Held is how many things somebody holds.
+func (d *Database) Held() int {
+	d.lanes.mu.Lock()
+	defer d.lanes.mu.Unlock()
+	return len(d.lanes.held)
+}
+
+type quickLink struct {
+	database *Database
+	members  int
+}
+
+func (quickLink) now() time.Time                                       { return time.Time{} }
+func (quickLink) end()                                                 {}
+func (quickLink) exchange(context.Context, []write, ...question) error { return nil }
+
+func (l quickLink) commit(context.Context, []write) error {
+	d := l.database
+	if d.fails != nil {
+		d.fails(l.members)
+	}
+	time.Sleep(d.takes)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.companies = append(d.companies, l.members)
+	return nil
+}
+
 // Gather has n transactions go together that start begins: they wait until all of them do.
 func (s *Store) Gather(t *testing.T, n int, start func()) {
 	t.Helper()
@@ -189,7 +284,7 @@ func (s *Store) gather(t *testing.T, q *queue, n int, start func()) {
 	l.mu.Lock()
 	q.taken, q.width, q.each = 1, newWidth(q.width.most), 0
 	l.mu.Unlock()
-	l.pass(q)
+	l.pass(q, 0)
 }
 
 // Forget has the store not know an order any more.

@@ -46,6 +46,7 @@ type member struct {
 	turn   chan *group
 	answer chan error  // to its move
 	moved  *move       // nil while it thinks
+	whole  bool        // the first move is the last, and known from the beginning
 	missed bool        // a row that another transaction may hold
 	undo   []statement // what takes back what it has written
 	wrote  bool        // that cannot be taken back
@@ -63,11 +64,26 @@ type move struct {
 }
 
 func newGroup(l *lanes, q *queue, members []*member) *group {
-	g := &group{lanes: l, queue: q, started: time.Now(), members: members, acting: len(members), ended: make(chan struct{})}
+	g := &group{lanes: l, queue: q, started: time.Now(), members: members, ended: make(chan struct{})}
+	for _, m := range members {
+		if !m.whole {
+			g.acting++
+		}
+	}
 	g.mu.Lock() // giveUp may come before its timer is known here
 	defer g.mu.Unlock()
 	g.late = time.AfterFunc(long(len(members)), g.giveUp)
 	return g
+}
+
+// isWhole tells of a new group that all its members have moved.
+func (g *group) isWhole() bool { return g.acting == 0 }
+
+// lead makes the only move of a whole group, before anybody has his turn: each wakes up once, to hear what came of it.
+func (g *group) lead(begin func()) {
+	defer begin()
+	defer func() { _ = recover() }() // it has ended the group, and meets whose it is again, alone
+	g.step()
 }
 
 // memberLink is a member's way to the database.
@@ -94,6 +110,9 @@ func (l memberLink) exchange(ctx context.Context, writes []write, questions ...q
 }
 
 func (l memberLink) commit(ctx context.Context, writes []write) error {
+	if l.whole {
+		return <-l.answer
+	}
 	return l.group.move(ctx, l.member, move{writes: writes, commits: true})
 }
 
@@ -161,7 +180,7 @@ func (g *group) isOver() bool {
 // giveUp leaves the lane to others, and ends a group in which somebody thinks for so long that its members cannot wait.
 // While a move is answered nobody thinks, and the database has its own limits.
 func (g *group) giveUp() {
-	defer g.pass()
+	defer g.pass(0)
 	g.mu.Lock()
 	if g.acting == 0 || g.over != nil {
 		g.mu.Unlock()
@@ -300,10 +319,10 @@ func (g *group) end(answer error) {
 			m.answer <- answer
 		}
 	}
-	g.pass()
+	g.pass(len(g.members))
 }
 
-func (g *group) pass() { g.passed.Do(func() { g.lanes.pass(g.queue) }) }
+func (g *group) pass(members int) { g.passed.Do(func() { g.lanes.pass(g.queue, members) }) }
 
 // fronts calls each with what comes next of several sequences, the same of all of them at once, until there is no more.
 // Each sequence keeps its order.

@@ -13,7 +13,7 @@ import (
 
 // lanes are where the transactions of payments go. Who finds nobody on one goes at once. Whoever comes meanwhile waits, and
 // those who have waited go together: in one transaction of the database, whose cost they share (group). So the more there
-// is to do, the less of the database each of them takes.
+// is to do, the less of the database each of them takes. Those who were together a moment ago are waited for (patience).
 //
 // That pays where a transaction's time is work: what many do together is less work. Where it is waiting, for a disk, a
 // standby or a network, who goes together waits for what each of the others waits for; there more lanes are better, and how
@@ -39,6 +39,10 @@ type queue struct {
 	each    time.Duration // what each of those takes who go together, lately
 	forming bool          // somebody gathers who waits
 	waiting []*member
+
+	patience patience
+	wanted   int           // who is waited for
+	complete chan struct{} // closed when so many wait; nil while nobody is waited for
 }
 
 const (
@@ -77,6 +81,11 @@ func sociable(writes []write, questions []question) bool {
 // open finds a way for a sociable transaction.
 func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, questions []question) (link, error) {
 	m := &member{came: time.Now(), turn: make(chan *group, 1), answer: make(chan error, 1)}
+	if len(questions) == 0 {
+		m.whole = true
+		m.moved = &move{writes: writes, commits: true}
+		m.moved.until, _ = ctx.Deadline()
+	}
 	for _, q := range questions {
 		if q.holds != nil {
 			m.holds = append(m.holds, q.holds)
@@ -110,7 +119,7 @@ func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, que
 	c, err := l.connect(ctx, w)
 	if err != nil {
 		l.drop(m)
-		l.pass(q)
+		l.pass(q, 0)
 		return nil, err
 	}
 	lane := &laneLink{link: c, lanes: l, queue: q, member: m, started: time.Now()}
@@ -162,10 +171,10 @@ type laneLink struct {
 
 func (l *laneLink) giveUp() {
 	l.lanes.widen(l.queue)
-	l.pass()
+	l.pass(0)
 }
 
-func (l *laneLink) pass() { l.passed.Do(func() { l.lanes.pass(l.queue) }) }
+func (l *laneLink) pass(members int) { l.passed.Do(func() { l.lanes.pass(l.queue, members) }) }
 
 func (l *laneLink) end() {
 	l.late.Stop()
@@ -173,7 +182,7 @@ func (l *laneLink) end() {
 	l.lanes.took(l.queue, time.Since(l.started), 1)
 	l.lanes.drop(l.member)
 	l.lanes.ended(l.member)
-	l.pass()
+	l.pass(1)
 }
 
 // entered is how a transaction goes on.
@@ -196,6 +205,10 @@ func (l *lanes) enter(q *queue, m *member, alone bool) entered {
 		return ofItsOwn
 	}
 	q.waiting = append(q.waiting, m)
+	if q.complete != nil && len(q.waiting) >= q.wanted {
+		close(q.complete)
+		q.complete = nil
+	}
 	if q.gathers() {
 		return first
 	}
@@ -274,10 +287,11 @@ func (l *lanes) withdraw(q *queue, m *member) bool {
 	return i >= 0
 }
 
-// pass leaves a lane to those who wait.
-func (l *lanes) pass(q *queue) {
+// pass leaves a lane to those who wait, and tells how many have gone by it who may come back at once.
+func (l *lanes) pass(q *queue, members int) {
 	l.mu.Lock()
 	q.taken--
+	q.patience.went(members, len(q.waiting))
 	gathers := q.gathers()
 	l.mu.Unlock()
 	if gathers {
@@ -300,17 +314,11 @@ func (l *lanes) took(q *queue, d time.Duration, members int) {
 	l.mu.Unlock()
 }
 
-// form gives a lane to those who wait. It lets run first whoever can: the members of one group are answered at the same
-// moment, and want the next transaction at the same moment.
+// form gives a lane to those who wait.
 func (l *lanes) form(q *queue) {
 	for more := true; more; {
 		l.mu.Lock()
-		for last := -1; last < len(q.waiting); {
-			last = len(q.waiting)
-			l.mu.Unlock()
-			runtime.Gosched()
-			l.mu.Lock()
-		}
+		l.gather(q)
 		together := q.next()
 		q.forming = false
 		if len(together) > 0 {
@@ -318,13 +326,55 @@ func (l *lanes) form(q *queue) {
 		}
 		more = q.gathers()
 		l.mu.Unlock()
-		var g *group
-		if len(together) > 1 {
-			g = newGroup(l, q, together)
+		l.start(q, together, more)
+	}
+}
+
+// gather waits for company, where there is any to expect. The lock is held before and after it.
+func (l *lanes) gather(q *queue) {
+	switch atMost := q.atMost(); {
+	case len(q.waiting) <= 1 && q.patience.expected <= 1:
+	case q != &l.queues[reading] && q.width.lanes() == 1 && q.patience.isWorthwhile(len(q.waiting), atMost):
+		complete := make(chan struct{})
+		q.complete, q.wanted = complete, q.patience.wanted(atMost)
+		enough := time.NewTimer(q.patience.time(q.each))
+		l.mu.Unlock()
+		select {
+		case <-complete:
+		case <-enough.C:
 		}
+		enough.Stop()
+		l.mu.Lock()
+		q.complete = nil
+		q.patience.waited(len(q.waiting) < q.wanted)
+	default: // whoever can run may be about to come
+		for last := -1; last < len(q.waiting); {
+			last = len(q.waiting)
+			l.mu.Unlock()
+			runtime.Gosched()
+			l.mu.Lock()
+		}
+	}
+}
+
+// start has those go who go together. If everything is known that they send, they hear of it when it is answered.
+func (l *lanes) start(q *queue, together []*member, elsewhere bool) {
+	var g *group
+	if len(together) > 1 {
+		g = newGroup(l, q, together)
+	}
+	begin := func() {
 		for _, m := range together {
 			m.turn <- g
 		}
+	}
+	switch {
+	case g == nil || !g.isWhole():
+		begin()
+	case elsewhere:
+		go g.lead(begin)
+	default:
+		g.lead(begin)
 	}
 }
 
@@ -334,9 +384,13 @@ func (q *queue) next() []*member {
 	if others := q.width.lanes() - 1; others > 1 {
 		n = (n + others - 1) / others
 	}
-	soon := max(1, int(companyTime/max(q.each, 1)))
-	n = min(n, soon, companyAtMost)
+	n = min(n, q.atMost())
 	together := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	return together
+}
+
+// atMost is how many can go together.
+func (q *queue) atMost() int {
+	return min(max(1, int(companyTime/max(q.each, 1))), companyAtMost)
 }

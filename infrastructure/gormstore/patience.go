@@ -1,0 +1,55 @@
+package gormstore
+
+import "time"
+
+// patience is how a lane waits for company. Those who have gone together are answered at the same moment, and come back at
+// nearly the same: to complete what they have reserved, or with the next payment. Where they do, waiting for them has all go
+// together again, in half as many transactions. Where they do not, waiting is lost: so after each time in vain twice as many
+// companies as before go without it.
+//
+// Databases wait in this way for others to commit with (PostgreSQL's commit_delay).
+type patience struct {
+	expected int // who went last, and who had come meanwhile
+	vain     int // how often in a row it was waited for nothing
+	rest     int // so many companies go without waiting
+}
+
+const (
+	// vainAtMost is how often what is spared can double.
+	vainAtMost = 6
+	// patienceAtMost is the longest wait for company.
+	patienceAtMost = companyTime / 10
+)
+
+// went says that so many have gone, while so many wait.
+func (p *patience) went(members, waiting int) { p.expected = members + waiting }
+
+// isWorthwhile tells whether to wait for as many as can go together. It is asked once for each company.
+func (p *patience) isWorthwhile(waiting, atMost int) bool {
+	if waiting >= p.wanted(atMost) {
+		return false
+	}
+	if p.rest > 0 {
+		p.rest--
+		return false
+	}
+	return true
+}
+
+// wanted is how many are waited for.
+func (p *patience) wanted(atMost int) int { return min(p.expected, atMost) }
+
+// time is how long they are waited for: half of what they will take, by what each takes.
+func (p *patience) time(each time.Duration) time.Duration {
+	return min(time.Duration(p.expected)*each/2, patienceAtMost)
+}
+
+// waited says what came of it.
+func (p *patience) waited(inVain bool) {
+	if !inVain {
+		p.vain = 0
+		return
+	}
+	p.rest = 1 << p.vain
+	p.vain = min(p.vain+1, vainAtMost)
+}

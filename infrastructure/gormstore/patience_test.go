@@ -1,0 +1,151 @@
+package gormstore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kakutei/infrastructure/gormstore"
+)
+
+// during are the companies in which clients go for a second, after one in which they meet: each makes its next transaction
+// some time after the last one is answered.
+func during(t *testing.T, d *gormstore.Database, clients int, pause func(client int) time.Duration) (companies []int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		end := time.Now().Add(2 * time.Second)
+		for client := range clients {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					time.Sleep(pause(client))
+					assert.NoError(t, d.Go(t.Context(), fmt.Sprint("order ", client)))
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		d.Companies()
+		time.Sleep(time.Second - time.Nanosecond)
+		companies = d.Companies()
+		all.Wait()
+	})
+	return companies
+}
+
+func mean(of []int) float64 {
+	sum := 0
+	for _, n := range of {
+		sum += n
+	}
+	return float64(sum) / float64(len(of))
+}
+
+// Who comes while a company is at it would go with the others who do, and they with nobody of the company: half of all.
+func TestThoseWhoWentTogetherAreWaitedFor(t *testing.T) {
+	for _, n := range []int{2, 8, 32} {
+		companies := during(t, gormstore.NewDatabase(t, 2*time.Millisecond, nil), n,
+			func(client int) time.Duration { return time.Duration(200+10*client) * time.Microsecond })
+		assert.Equal(t, slices.Repeat([]int{n}, len(companies)), companies)
+		assert.Greater(t, len(companies), 300)
+	}
+}
+
+func TestOneAloneWaitsForNobody(t *testing.T) {
+	companies := during(t, gormstore.NewDatabase(t, 2*time.Millisecond, nil), 1,
+		func(int) time.Duration { return 500 * time.Microsecond })
+	assert.Equal(t, slices.Repeat([]int{1}, 400), companies)
+}
+
+// Clients who think for longer than a company takes come by chance, and those who have come go: what is lost by waiting for
+// the others is little.
+func TestWhoDoesNotComeIsNotWaitedForMuchLonger(t *testing.T) {
+	const think, takes = 21 * time.Millisecond, 2 * time.Millisecond
+	d := gormstore.NewDatabase(t, takes, nil)
+	var mu sync.Mutex
+	var turns int
+	var took time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		for client := range 6 {
+			all.Go(func() {
+				for turn := range 200 {
+					time.Sleep(think + time.Duration((client*7+turn*3)%11)*time.Millisecond)
+					started := time.Now()
+					assert.NoError(t, d.Go(context.Background(), fmt.Sprint("order ", client)))
+					if turn >= 20 {
+						mu.Lock()
+						turns, took = turns+1, took+time.Since(started)
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+	require.Equal(t, 6*180, turns)
+	assert.Less(t, took/time.Duration(turns), 3*takes/2)
+	assert.Greater(t, mean(d.Companies()), 1.0)
+}
+
+func TestWaitingInVainIsSparedLongerEachTime(t *testing.T) {
+	p := gormstore.NewPatience()
+	spared := func() (n int) {
+		for p.Went(3, 1); !p.IsWorthwhile(3, 64); n++ {
+			require.Less(t, n, 1000)
+		}
+		return n
+	}
+	assert.Zero(t, spared(), "at first it is tried")
+	for _, n := range []int{1, 2, 4, 8, 16, 32, 64, 64} {
+		p.Waited(true)
+		assert.Equal(t, n, spared())
+	}
+	p.Waited(false)
+	assert.Zero(t, spared(), "they have come")
+	p.Waited(true)
+	assert.Equal(t, 1, spared())
+}
+
+func TestHowManyAreWaitedForAndHowLong(t *testing.T) {
+	p := gormstore.NewPatience()
+	assert.False(t, p.IsWorthwhile(1, 64), "nobody has gone yet")
+	p.Went(1, 0)
+	assert.False(t, p.IsWorthwhile(1, 64), "who came alone")
+	p.Went(5, 3)
+	assert.True(t, p.IsWorthwhile(7, 64))
+	assert.False(t, p.IsWorthwhile(8, 64), "all are here")
+	assert.False(t, p.IsWorthwhile(4, 4), "no more can go together")
+	assert.Equal(t, 2*time.Millisecond, p.Time(500*time.Microsecond), "half of what eight take")
+	assert.Equal(t, 5*time.Millisecond, p.Time(time.Second))
+}
+
+// A bug in what a company sends ends neither the process nor anybody's wait: each starts anew, alone.
+func TestAPanicOfWhoLeadsEndsTheCompany(t *testing.T) {
+	d := gormstore.NewDatabase(t, 2*time.Millisecond, func(members int) {
+		if members > 1 {
+			panic("a bug")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		errs := make(chan error, 3)
+		for i := range 3 {
+			go func() {
+				time.Sleep(time.Duration(i) * time.Microsecond)
+				errs <- d.Go(context.Background(), fmt.Sprint("order ", i))
+			}()
+		}
+		require.NoError(t, <-errs, "who went first went alone")
+		for range 2 {
+			require.ErrorIs(t, <-errs, gormstore.ErrAlone)
+		}
+		assert.NoError(t, d.Go(t.Context(), "order 4"), "the lane is free again")
+		assert.Zero(t, d.Held())
+	})
+}
