@@ -60,7 +60,8 @@ func TestThoseWhoWentTogetherAreWaitedFor(t *testing.T) {
 func TestOneAloneWaitsForNobody(t *testing.T) {
 	companies := during(t, gormstore.NewDatabase(t, 2*time.Millisecond, nil), 1,
 		func(int) time.Duration { return 501 * time.Microsecond })
-	assert.Equal(t, slices.Repeat([]int{1}, 399), companies)
+	assert.Equal(t, slices.Repeat([]int{1}, len(companies)), companies)
+	assert.Greater(t, len(companies), 390)
 }
 
 // Clients who think for longer than a company takes come by chance, and those who have come go: what is lost by waiting for
