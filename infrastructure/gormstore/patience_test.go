@@ -39,14 +39,6 @@ func during(t *testing.T, d *gormstore.Database, clients int, pause func(client 
 	return companies
 }
 
-func mean(of []int) float64 {
-	sum := 0
-	for _, n := range of {
-		sum += n
-	}
-	return float64(sum) / float64(len(of))
-}
-
 // Who comes while a company is at it would go with the others who do, and they with nobody of the company: half of all.
 func TestThoseWhoWentTogetherAreWaitedFor(t *testing.T) {
 	for _, n := range []int{2, 8, 32} {
@@ -91,8 +83,7 @@ func TestWhoDoesNotComeIsNotWaitedForMuchLonger(t *testing.T) {
 		all.Wait()
 	})
 	require.Equal(t, 6*180, turns)
-	assert.Less(t, took/time.Duration(turns), 3*takes/2)
-	assert.Greater(t, mean(d.Companies()), 1.0)
+	assert.Less(t, took/time.Duration(turns), 5*takes/4)
 }
 
 func TestWaitingInVainIsSparedLongerEachTime(t *testing.T) {
