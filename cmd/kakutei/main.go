@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -24,6 +25,7 @@ func main() {
 	}
 	os.Exit(run(context.Background(), program{
 		args: os.Args[1:], env: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		notify: func(c chan<- os.Signal) { signal.Notify(c, syscall.SIGTERM, syscall.SIGINT) },
+		notify:     func(c chan<- os.Signal) { signal.Notify(c, syscall.SIGTERM, syscall.SIGINT) },
+		processors: runtime.GOMAXPROCS,
 	}))
 }

@@ -19,6 +19,8 @@ type program struct {
 	stdout, stderr io.Writer
 	// notify has SIGTERM and SIGINT sent to the channel instead of ending the process.
 	notify func(chan<- os.Signal)
+	// processors has the program use no more than so many, and returns how many it has used; 0 changes nothing.
+	processors func(int) int
 	// patience is how long a store that is away is waited for; zero means defaultPatience.
 	patience time.Duration
 }

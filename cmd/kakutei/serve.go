@@ -84,6 +84,7 @@ func (c *serveConfig) serve(ctx context.Context, p program) error {
 		}
 		return err
 	}
+	p.share(store, log)
 	s, err := c.assemble(ctx, store, sight, log)
 	if err != nil {
 		return errors.Join(err, store.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -146,5 +147,26 @@ func TestAWatchIsToldOfEachExchangeWithItsTextsAndWithoutItsArguments(t *testing
 			assert.Equal(t, 1, commits, "a read has none")
 			assert.Equal(t, map[string]string{"PostgreSQL": "postgresql", "SQLite": "sqlite"}[name], w.exchanges[0].Database)
 		})
+	}
+}
+
+func TestWhichDatabaseSharesTheMachine(t *testing.T) {
+	for url, shares := range map[string]bool{
+		"postgres://127.0.0.1/k":                       true,
+		"postgres://u:p@127.0.0.2:5433/k":              true,
+		"postgresql://[::1]:5432/k":                    true,
+		"postgres://localhost/k?sslmode=disable":       true,
+		"postgres:///k?host=/run/postgresql":           true,
+		"postgres://127.0.0.1,[::1]/k":                 true,
+		"postgres://db.example/k":                      false,
+		"postgres://10.0.0.1/k":                        false,
+		"postgres://127.0.0.1,10.0.0.1/k":              false,
+		"postgres://localhost.example/k":               false,
+		"sqlite:" + filepath.Join(t.TempDir(), "k.db"): false,
+	} {
+		s, err := gormstore.Open(t.Context(), gormstore.Config{URL: url, Pool: 1, LockTimeout: time.Second})
+		require.NoError(t, err, url)
+		assert.Equal(t, shares, s.SharesMachine(), url)
+		require.NoError(t, s.Close())
 	}
 }

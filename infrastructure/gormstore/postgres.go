@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,25 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 // keepsPlans tells whether a connection keeps the statements that it has prepared, as pgx does unless the address says no.
 func (e *postgresEngine) keepsPlans() bool {
 	return e.pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+}
+
+// SharesMachine tells whether a database server runs on this machine: by its addresses, all of which are sockets or loopback
+// ones. SQLite is no server.
+func (s *Store) SharesMachine() bool {
+	e, isServer := s.engine.(*postgresEngine)
+	if !isServer {
+		return false
+	}
+	at := e.pool.Config().ConnConfig
+	return isHere(at.Host) && !slices.ContainsFunc(at.Fallbacks, func(f *pgconn.FallbackConfig) bool { return !isHere(f.Host) })
+}
+
+func isHere(host string) bool {
+	if network, _ := pgconn.NetworkAddress(host, 0); network == "unix" || host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }
 
 func (e *postgresEngine) close() error {
