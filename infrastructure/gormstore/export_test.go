@@ -119,16 +119,15 @@ type Patience struct{ patience *patience }
 // NewPatience has waited for nobody yet.
 func NewPatience() Patience { return Patience{&patience{}} }
 
-// Went has so many go while so many wait.
-func (p Patience) Went(members, waiting int) { p.patience.went(members, waiting) }
-
-// IsWorthwhile asks whether to wait, once for each company.
-func (p Patience) IsWorthwhile(waiting, atMost int) bool {
-	return p.patience.isWorthwhile(waiting, atMost)
+// Expect has so many go while so many wait.
+func (p Patience) Expect(members, waiting int, now time.Time) {
+	p.patience.expect(members, waiting, now)
 }
 
-// Time is how long, if each takes so long.
-func (p Patience) Time(each time.Duration) time.Duration { return p.patience.time(each) }
+// IsWorthwhile asks whether to wait, once for each company.
+func (p Patience) IsWorthwhile(waiting, atMost int, each time.Duration, now time.Time) bool {
+	return p.patience.isWorthwhile(waiting, atMost, each, now)
+}
 
 // Waited says what came of it.
 func (p Patience) Waited(inVain bool) { p.patience.waited(inVain) }

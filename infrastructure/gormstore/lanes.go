@@ -11,7 +11,7 @@ import (
 	"kakutei/application/port"
 )
 
-// lanes are where the transactions of payments go. Who finds nobody on one goes at once. Whoever comes meanwhile waits, and
+// lanes are where the transactions of payments go. Who finds nobody about goes at once. Whoever comes meanwhile waits, and
 // those who have waited go together: in one transaction of the database, whose cost they share (group). So the more there
 // is to do, the less of the database each of them takes. Those who were together a moment ago are waited for (patience).
 //
@@ -289,9 +289,10 @@ func (l *lanes) withdraw(q *queue, m *member) bool {
 
 // pass leaves a lane to those who wait, and tells how many have gone by it who may come back at once.
 func (l *lanes) pass(q *queue, members int) {
+	now := time.Now()
 	l.mu.Lock()
 	q.taken--
-	q.patience.went(members, len(q.waiting))
+	q.patience.expect(members, len(q.waiting), now)
 	gathers := q.gathers()
 	l.mu.Unlock()
 	if gathers {
@@ -332,12 +333,13 @@ func (l *lanes) form(q *queue) {
 
 // gather waits for company, where there is any to expect. The lock is held before and after it.
 func (l *lanes) gather(q *queue) {
-	switch atMost := q.atMost(); {
+	now, atMost := time.Now(), q.atMost()
+	switch {
 	case len(q.waiting) <= 1 && q.patience.expected <= 1:
-	case q != &l.queues[reading] && q.width.lanes() == 1 && q.patience.isWorthwhile(len(q.waiting), atMost):
+	case q != &l.queues[reading] && q.width.lanes() == 1 && q.patience.isWorthwhile(len(q.waiting), atMost, q.each, now):
 		complete := make(chan struct{})
 		q.complete, q.wanted = complete, q.patience.wanted(atMost)
-		enough := time.NewTimer(q.patience.time(q.each))
+		enough := time.NewTimer(q.patience.until(q.each).Sub(now))
 		l.mu.Unlock()
 		select {
 		case <-complete:

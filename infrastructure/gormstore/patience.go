@@ -9,9 +9,10 @@ import "time"
 //
 // Databases wait in this way for others to commit with (PostgreSQL's commit_delay).
 type patience struct {
-	expected int // who went last, and who had come meanwhile
-	vain     int // how often in a row it was waited for nothing
-	rest     int // so many companies go without waiting
+	expected int       // who went last, and who had come meanwhile
+	went     time.Time // when they had
+	vain     int       // how often in a row it was waited for nothing
+	rest     int       // so many companies go without waiting
 }
 
 const (
@@ -21,12 +22,14 @@ const (
 	patienceAtMost = companyTime / 10
 )
 
-// went says that so many have gone, while so many wait.
-func (p *patience) went(members, waiting int) { p.expected = members + waiting }
+// expect says that so many have gone, while so many wait.
+func (p *patience) expect(members, waiting int, now time.Time) {
+	p.expected, p.went = members+waiting, now
+}
 
-// isWorthwhile tells whether to wait for as many as can go together. It is asked once for each company.
-func (p *patience) isWorthwhile(waiting, atMost int) bool {
-	if waiting >= p.wanted(atMost) {
+// isWorthwhile tells whether to wait for as many as can go together, by what each takes. It is asked once for each company.
+func (p *patience) isWorthwhile(waiting, atMost int, each time.Duration, now time.Time) bool {
+	if waiting >= p.wanted(atMost) || !now.Before(p.until(each)) {
 		return false
 	}
 	if p.rest > 0 {
@@ -39,9 +42,9 @@ func (p *patience) isWorthwhile(waiting, atMost int) bool {
 // wanted is how many are waited for.
 func (p *patience) wanted(atMost int) int { return min(p.expected, atMost) }
 
-// time is how long they are waited for: half of what they will take, by what each takes.
-func (p *patience) time(each time.Duration) time.Duration {
-	return min(time.Duration(p.expected)*each/2, patienceAtMost)
+// until is how long they are waited for: as long after the last ones as they will take themselves.
+func (p *patience) until(each time.Duration) time.Time {
+	return p.went.Add(min(time.Duration(p.expected)*each, patienceAtMost))
 }
 
 // waited says what came of it.

@@ -71,7 +71,9 @@ func TestWhoDoesNotComeIsNotWaitedForMuchLonger(t *testing.T) {
 				for turn := range 200 {
 					time.Sleep(think + time.Duration((client*7+turn*3)%11)*time.Millisecond)
 					started := time.Now()
-					assert.NoError(t, d.Go(context.Background(), fmt.Sprint("order ", client)))
+					if !assert.NoError(t, d.Go(t.Context(), fmt.Sprint("order ", client))) {
+						return
+					}
 					if turn >= 20 {
 						mu.Lock()
 						turns, took = turns+1, took+time.Since(started)
@@ -83,13 +85,13 @@ func TestWhoDoesNotComeIsNotWaitedForMuchLonger(t *testing.T) {
 		all.Wait()
 	})
 	require.Equal(t, 6*180, turns)
-	assert.Less(t, took/time.Duration(turns), 5*takes/4)
+	assert.Less(t, took/time.Duration(turns), 27*takes/20)
 }
 
 func TestWaitingInVainIsSparedLongerEachTime(t *testing.T) {
-	p := gormstore.NewPatience()
+	p, now := gormstore.NewPatience(), time.Now()
 	spared := func() (n int) {
-		for p.Went(3, 1); !p.IsWorthwhile(3, 64); n++ {
+		for p.Expect(3, 1, now); !p.IsWorthwhile(3, 64, time.Millisecond, now); n++ {
 			require.Less(t, n, 1000)
 		}
 		return n
@@ -106,16 +108,43 @@ func TestWaitingInVainIsSparedLongerEachTime(t *testing.T) {
 }
 
 func TestHowManyAreWaitedForAndHowLong(t *testing.T) {
-	p := gormstore.NewPatience()
-	assert.False(t, p.IsWorthwhile(1, 64), "nobody has gone yet")
-	p.Went(1, 0)
-	assert.False(t, p.IsWorthwhile(1, 64), "who came alone")
-	p.Went(5, 3)
-	assert.True(t, p.IsWorthwhile(7, 64))
-	assert.False(t, p.IsWorthwhile(8, 64), "all are here")
-	assert.False(t, p.IsWorthwhile(4, 4), "no more can go together")
-	assert.Equal(t, 2*time.Millisecond, p.Time(500*time.Microsecond), "half of what eight take")
-	assert.Equal(t, 5*time.Millisecond, p.Time(time.Second))
+	p, now := gormstore.NewPatience(), time.Now()
+	isWorthwhile := func(waiting, atMost int, later time.Duration) bool {
+		return p.IsWorthwhile(waiting, atMost, 500*time.Microsecond, now.Add(later))
+	}
+	assert.False(t, isWorthwhile(1, 64, 0), "nobody has gone yet")
+	p.Expect(1, 0, now)
+	assert.False(t, isWorthwhile(1, 64, 0), "who came alone")
+	p.Expect(5, 3, now)
+	assert.True(t, isWorthwhile(7, 64, 0))
+	assert.False(t, isWorthwhile(8, 64, 0), "all are here")
+	assert.False(t, isWorthwhile(4, 4, 0), "no more can go together")
+	assert.True(t, isWorthwhile(1, 64, 4*time.Millisecond-1), "as long as eight take")
+	assert.False(t, isWorthwhile(1, 64, 4*time.Millisecond), "they went long ago")
+	p.Expect(32, 0, now)
+	assert.True(t, isWorthwhile(1, 64, 5*time.Millisecond-1))
+	assert.False(t, isWorthwhile(1, 64, 5*time.Millisecond), "and no longer than that")
+}
+
+// One who comes when the others are long gone is alone.
+func TestWhoComesLaterGoesAtOnce(t *testing.T) {
+	d := gormstore.NewDatabase(t, 2*time.Millisecond, nil)
+	synctest.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		for client := range 8 {
+			all.Go(func() {
+				for range 3 {
+					assert.NoError(t, d.Go(t.Context(), fmt.Sprint("order ", client)))
+				}
+			})
+		}
+		all.Wait()
+		require.Contains(t, d.Companies(), 8)
+		time.Sleep(time.Second)
+		started := time.Now()
+		require.NoError(t, d.Go(t.Context(), "order"))
+		assert.Equal(t, 2*time.Millisecond, time.Since(started))
+	})
 }
 
 // A bug in what a company sends ends neither the process nor anybody's wait: each starts anew, alone.
