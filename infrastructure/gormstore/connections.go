@@ -35,7 +35,7 @@ func (s *Store) Connections() Connections {
 func (s *Store) open(ctx context.Context, tx *session, writes []write, questions []question) (l link, err error) {
 	started := time.Now()
 	s.line.join(started)
-	w := way{wait: tx.wait, reads: tx.reads}
+	w := way{wait: tx.wait, reads: tx.reads, whole: tx.whole}
 	if s.lanes != nil && sociable(writes, questions) {
 		l, err = s.lanes.open(ctx, w, tx.alone, writes, questions)
 	} else {

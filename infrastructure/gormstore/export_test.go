@@ -211,7 +211,7 @@ func NewDatabase(t *testing.T, takes time.Duration, fails func(members int)) *Da
 func (d *Database) Go(ctx context.Context, about string) error {
 	w := write{statement: statement{sql: "UPDATE t SET a = $1 WHERE b = $2", args: []any{"a", about}}.typed("text", "text")}
 	w.holds = []any{about}
-	l, err := d.lanes.open(ctx, way{}, false, []write{w}, nil)
+	l, err := d.lanes.open(ctx, way{whole: true}, false, []write{w}, nil)
 	if err != nil {
 		return err
 	}

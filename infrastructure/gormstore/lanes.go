@@ -81,7 +81,7 @@ func sociable(writes []write, questions []question) bool {
 // open finds a way for a sociable transaction.
 func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, questions []question) (link, error) {
 	m := &member{came: time.Now(), turn: make(chan *group, 1), answer: make(chan error, 1)}
-	if len(questions) == 0 {
+	if w.whole {
 		m.whole = true
 		m.moved = &move{writes: writes, commits: true}
 		m.moved.until, _ = ctx.Deadline()

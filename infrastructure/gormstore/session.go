@@ -37,6 +37,7 @@ type session struct {
 	reads   bool // only
 	alone   bool // it shares its way with no other transaction
 	careful bool // it presumes nothing
+	whole   bool // what it sends first is all, and COMMIT goes with it
 	link    link // nil until something is asked
 	writes  []write
 	failed  error // the first error of the database: after it nothing may be committed
@@ -160,6 +161,7 @@ func (s *session) begin(ctx context.Context) (err error) {
 	if s.presumed == nothing {
 		return s.exchange(ctx, nil)
 	}
+	s.whole = true
 	s.link, err = s.store.open(s.ctx, s, s.writes, nil) //nolint:contextcheck // the transaction's own
 	return err
 }

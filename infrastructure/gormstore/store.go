@@ -48,6 +48,7 @@ type engine interface {
 type way struct {
 	wait     port.Wait
 	reads    bool // only
+	whole    bool // what it sends first is all that it sends, with COMMIT
 	onLane   bool // others wait behind it
 	together int  // for so many transactions; 0: for one
 }
