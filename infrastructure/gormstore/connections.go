@@ -35,7 +35,11 @@ func (s *Store) Connections() Connections {
 func (s *Store) open(ctx context.Context, tx *session, writes []write, questions []question) (l link, err error) {
 	started := time.Now()
 	s.line.join(started)
+	watching := s.watching(ctx)
 	w := way{wait: tx.wait, reads: tx.reads, whole: tx.whole}
+	if watching != nil && tx.whole {
+		w.sends = func() { watching.sends(textsOf(writes), true) }
+	}
 	if s.lanes != nil && sociable(writes, questions) {
 		l, err = s.lanes.open(ctx, w, tx.alone, writes, questions)
 	} else {
@@ -51,7 +55,7 @@ func (s *Store) open(ctx context.Context, tx *session, writes []write, questions
 		s.usage.none.Add(1)
 		return nil, err
 	}
-	return linedLink{s.watched(ctx, l), s.line}, nil
+	return linedLink{watching.over(l), s.line}, nil
 }
 
 // linedLink counts as at work until its end.

@@ -47,6 +47,7 @@ type member struct {
 	answer chan error  // to its move
 	moved  *move       // nil while it thinks
 	whole  bool        // the first move is the last, and known from the beginning
+	sends  func()      // told when another one makes it; may be nil
 	missed bool        // a row that another transaction may hold
 	undo   []statement // what takes back what it has written
 	wrote  bool        // that cannot be taken back
@@ -83,6 +84,11 @@ func (g *group) isWhole() bool { return g.acting == 0 }
 func (g *group) lead(begin func()) {
 	defer begin()
 	defer func() { _ = recover() }() // it has ended the group, and meets whose it is again, alone
+	for _, m := range g.members {
+		if m.sends != nil {
+			m.sends()
+		}
+	}
 	g.step()
 }
 

@@ -167,6 +167,42 @@ func TestPaymentsThatWaitTogetherShareTwoTransactions(t *testing.T) {
 	})
 }
 
+// times keeps how long each COMMIT took.
+type times struct {
+	mu      sync.Mutex
+	commits []time.Duration
+}
+
+func (w *times) Exchanging(_ context.Context, e gormstore.Exchange) func(error) {
+	began := time.Now()
+	return func(error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if e.Commits {
+			w.commits = append(w.commits, time.Since(began))
+		}
+	}
+}
+
+func TestAWatchIsToldHowLongWhatACompanySendsIsOnItsWay(t *testing.T) {
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		const slow = 20 * time.Millisecond
+		d := gormtest.PostgreSQL(t)
+		var w times
+		c := companyOf(t, d.Open(t, 4).Watched(&w), 3)
+		c.pay(t, 3, func() {
+			d.Exec(t, fmt.Sprintf(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+				$$BEGIN PERFORM pg_sleep(%g); RETURN NEW; END$$`, slow.Seconds()))
+			d.Exec(t, `CREATE TRIGGER slow BEFORE INSERT ON journal_entries FOR EACH ROW EXECUTE FUNCTION slow()`)
+			w.commits = nil
+		})
+		require.Len(t, w.commits, 3)
+		for _, took := range w.commits {
+			assert.GreaterOrEqual(t, took, 3*slow)
+		}
+	})
+}
+
 // What refuses, fails or finds its answer on record does so for itself: the others are reserved in the same transaction.
 func TestWhatEndsWithoutACallEndsInCompanyToo(t *testing.T) {
 	inEachWay(t, func(t *testing.T, companyOf makeCompany) {

@@ -82,7 +82,7 @@ func sociable(writes []write, questions []question) bool {
 func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, questions []question) (link, error) {
 	m := &member{came: time.Now(), turn: make(chan *group, 1), answer: make(chan error, 1)}
 	if w.whole {
-		m.whole = true
+		m.whole, m.sends = true, w.sends
 		m.moved = &move{writes: writes, commits: true}
 		m.moved.until, _ = ctx.Deadline()
 	}

@@ -47,10 +47,11 @@ type engine interface {
 // way is what a connection is for.
 type way struct {
 	wait     port.Wait
-	reads    bool // only
-	whole    bool // what it sends first is all that it sends, with COMMIT
-	onLane   bool // others wait behind it
-	together int  // for so many transactions; 0: for one
+	reads    bool   // only
+	whole    bool   // what it sends first is all that it sends, with COMMIT
+	sends    func() // told if a company has sent that before the transaction has its turn; may be nil
+	onLane   bool   // others wait behind it
+	together int    // for so many transactions; 0: for one
 }
 
 var (

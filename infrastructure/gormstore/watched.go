@@ -33,24 +33,50 @@ func (s *Store) Watched(w Watch) *Store {
 	return s
 }
 
-// watched is the link of a transaction, with the watch on it if there is one.
-func (s *Store) watched(ctx context.Context, l link) link {
+// watching is the watch on a transaction, if there is one.
+func (s *Store) watching(ctx context.Context) *watching {
 	if s.watch == nil {
-		return l
+		return nil
 	}
 	database := "postgresql"
 	if s.sql.db.Name() == "sqlite" {
 		database = "sqlite"
 	}
-	return watchedLink{l, ctx, s.watch, database}
+	return &watching{ctx: ctx, watch: s.watch, database: database}
 }
 
-// watchedLink keeps the transaction's context: repositories bring one that may be from outside of it.
-type watchedLink struct {
-	link
+// watching keeps the transaction's context: repositories bring one that may be from outside of it.
+type watching struct {
 	ctx      context.Context //nolint:containedctx // the transaction's own, as the link has it
 	watch    Watch
 	database string
+	commits  bool            // COMMIT is on its way
+	ended    func(err error) // of what is on its way; may be nil
+}
+
+// over is a link with the watch on it.
+func (w *watching) over(l link) link {
+	if w == nil {
+		return l
+	}
+	return watchedLink{l, w}
+}
+
+// sends says that this is on its way now.
+func (w *watching) sends(texts []string, commits bool) {
+	w.commits = commits
+	w.ended = w.watch.Exchanging(w.ctx, Exchange{Database: w.database, Statements: texts, Commits: commits})
+}
+
+func (w *watching) answered(err error) {
+	if w.ended != nil {
+		w.ended(err)
+	}
+}
+
+type watchedLink struct {
+	link
+	watching *watching
 }
 
 func (l watchedLink) exchange(ctx context.Context, writes []write, questions ...question) error {
@@ -58,21 +84,19 @@ func (l watchedLink) exchange(ctx context.Context, writes []write, questions ...
 	for _, q := range questions {
 		texts = append(texts, q.sql)
 	}
-	ended := l.watch.Exchanging(l.ctx, Exchange{Database: l.database, Statements: texts}) //nolint:contextcheck // the transaction's own
+	l.watching.sends(texts, false)
 	err := l.link.exchange(ctx, writes, questions...)
-	if ended != nil {
-		ended(err)
-	}
+	l.watching.answered(err)
 	return err
 }
 
+// commit knows that what goes at once may have been sent before the transaction has its turn (group.lead).
 func (l watchedLink) commit(ctx context.Context, writes []write) error {
-	last := Exchange{Database: l.database, Statements: textsOf(writes), Commits: true}
-	ended := l.watch.Exchanging(l.ctx, last) //nolint:contextcheck // the transaction's own
-	err := l.link.commit(ctx, writes)
-	if ended != nil {
-		ended(err)
+	if !l.watching.commits {
+		l.watching.sends(textsOf(writes), true)
 	}
+	err := l.link.commit(ctx, writes)
+	l.watching.answered(err)
 	return err
 }
 
