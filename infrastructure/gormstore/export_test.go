@@ -189,7 +189,7 @@ func (q *Queue) Held() int { return len(q.lanes.held) }
 type Database struct {
 	lanes *lanes
 	takes time.Duration
-	fails func(members int) // called before COMMIT
+	fails func(members int) // called when COMMIT has been sent
 
 	mu        sync.Mutex
 	companies []int
@@ -203,15 +203,44 @@ func NewDatabase(t *testing.T, takes time.Duration, fails func(members int)) *Da
 	d := &Database{takes: takes, fails: fails}
 	d.lanes = newLanes(func(_ context.Context, w way) (link, error) {
 		return quickLink{d, max(w.together, 1)}, nil
-	}, b, Config{Pool: 1, LockTimeout: time.Second})
+	}, b, Config{Pool: 4, LockTimeout: time.Second})
+	for i := range d.lanes.queues {
+		d.lanes.queues[i].width.rest = math.MaxInt // it stays so
+	}
 	return d
+}
+
+// Widens gives it so many lanes, from now on.
+func (d *Database) Widens(lanes int) {
+	d.lanes.mu.Lock()
+	defer d.lanes.mu.Unlock()
+	for i := range d.lanes.queues {
+		d.lanes.queues[i].width.best = lanes
+	}
+}
+
+// Together has no more than so many go together.
+func (d *Database) Together(atMost int) {
+	d.lanes.queues[paying].each = companyTime / time.Duration(atMost)
+}
+
+// Expects has so many have gone just now.
+func (d *Database) Expects(members int) {
+	for i := range d.lanes.queues {
+		d.lanes.queues[i].patience.expect(members, 0, time.Now())
+	}
 }
 
 // Go makes one transaction that sends all that it has to at once.
 func (d *Database) Go(ctx context.Context, about string) error {
+	return d.GoBy(ctx, about, false, func() {})
+}
+
+// GoBy is Go by the lanes for reads, or for payments, told when another one sends it.
+func (d *Database) GoBy(ctx context.Context, about string, reads bool, sends func()) error {
 	w := write{statement: statement{sql: "UPDATE t SET a = $1 WHERE b = $2", args: []any{"a", about}}.typed("text", "text")}
 	w.holds = []any{about}
-	l, err := d.lanes.open(ctx, way{whole: true}, false, []write{w}, nil)
+	l, err := d.lanes.open(ctx, way{reads: reads, whole: true, sends: sends}, false, []write{w}, nil)
 	if err != nil {
 		return err
 	}
@@ -243,12 +272,16 @@ func (quickLink) now() time.Time                                       { return 
 func (quickLink) end()                                                 {}
 func (quickLink) exchange(context.Context, []write, ...question) error { return nil }
 
-func (l quickLink) commit(context.Context, []write) error {
+func (l quickLink) commit(ctx context.Context, _ []write) error {
 	d := l.database
 	if d.fails != nil {
 		d.fails(l.members)
 	}
-	time.Sleep(d.takes)
+	select {
+	case <-time.After(d.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.companies = append(d.companies, l.members)

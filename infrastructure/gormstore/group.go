@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -26,16 +27,18 @@ type group struct {
 	queue   *queue
 	started time.Time
 
-	mu      sync.Mutex
-	link    link // nil before the first move
-	members []*member
-	acting  int         // who has not made the next move
-	undo    []statement // what takes back what those have written who have left
-	spoilt  bool        // one has left, and it cannot be taken back
-	over    error       // for whoever moves after the end
-	late    *time.Timer // others wait no longer
-	passed  sync.Once
-	ended   chan struct{}
+	mu       sync.Mutex
+	link     link // nil before the first move
+	members  []*member
+	acting   int         // who has not made the next move
+	undo     []statement // what takes back what those have written who have left
+	spoilt   bool        // one has left, and it cannot be taken back
+	commits  bool        // COMMIT may have been sent
+	panicked error       // who led it has
+	over     error       // for whoever moves after the end
+	late     *time.Timer // others wait no longer
+	passed   sync.Once
+	ended    chan struct{}
 }
 
 // member is one transaction of a group, or one that waits for company.
@@ -80,10 +83,18 @@ func newGroup(l *lanes, q *queue, members []*member) *group {
 // isWhole tells of a new group that all its members have moved.
 func (g *group) isWhole() bool { return g.acting == 0 }
 
-// lead makes the only move of a whole group, before anybody has his turn: each wakes up once, to hear what came of it.
+// lead makes the only move of a whole group, before anybody has his turn: each wakes up once, to hear what came of it. If it
+// panics, one of them does.
 func (g *group) lead(begin func()) {
 	defer begin()
-	defer func() { _ = recover() }() // it has ended the group, and meets whose it is again, alone
+	defer func() {
+		if p := recover(); p != nil {
+			g.panicked = fmt.Errorf("in company: %v\n%s", p, debug.Stack())
+			if !g.isOver() {
+				g.finish(errAlone)
+			}
+		}
+	}()
 	for _, m := range g.members {
 		if m.sends != nil {
 			m.sends()
@@ -117,7 +128,11 @@ func (l memberLink) exchange(ctx context.Context, writes []write, questions ...q
 
 func (l memberLink) commit(ctx context.Context, writes []write) error {
 	if l.whole {
-		return <-l.answer
+		err := <-l.answer
+		if l.group.panicked != nil && l.member == l.group.members[0] {
+			panic(l.group.panicked)
+		}
+		return err
 	}
 	return l.group.move(ctx, l.member, move{writes: writes, commits: true})
 }
@@ -159,10 +174,11 @@ func (g *group) move(ctx context.Context, m *member, next move) error {
 	return <-m.answer
 }
 
-// leave is for who has committed, or wants nothing of what it did.
+// leave is for who has committed, or wants nothing of what it did. Who has moved with his first word cannot leave before he is
+// answered.
 func (g *group) leave(m *member) {
 	g.mu.Lock()
-	if m.left || g.over != nil {
+	if m.left || m.whole || g.over != nil {
 		g.mu.Unlock()
 		return
 	}
@@ -202,7 +218,11 @@ func (g *group) giveUp() {
 func (g *group) step() {
 	defer func() {
 		if p := recover(); p != nil {
-			g.finish(errAlone)
+			if g.commits {
+				g.finish(port.ErrCommitUnknown)
+			} else {
+				g.finish(errAlone)
+			}
 			panic(p)
 		}
 	}()
@@ -279,6 +299,7 @@ func (g *group) send(members []*member, commit bool) error {
 		return err
 	}
 	if commit {
+		g.commits = true
 		return g.link.commit(ctx, writes)
 	}
 	questions, err := g.questions(members)
@@ -325,7 +346,11 @@ func (g *group) end(answer error) {
 			m.answer <- answer
 		}
 	}
-	g.pass(len(g.members))
+	if answer == nil {
+		g.pass(len(g.members))
+	} else {
+		g.pass(0)
+	}
 }
 
 func (g *group) pass(members int) { g.passed.Do(func() { g.lanes.pass(g.queue, members) }) }

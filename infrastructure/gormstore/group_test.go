@@ -1,9 +1,11 @@
 package gormstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -167,14 +169,20 @@ func TestPaymentsThatWaitTogetherShareTwoTransactions(t *testing.T) {
 	})
 }
 
-// times keeps how long each COMMIT took.
+// times keeps how long each COMMIT took, and how many were sent by another one than whose they are.
 type times struct {
 	mu      sync.Mutex
 	commits []time.Duration
+	led     int
 }
 
 func (w *times) Exchanging(_ context.Context, e gormstore.Exchange) func(error) {
 	began := time.Now()
+	w.mu.Lock()
+	if bytes.Contains(debug.Stack(), []byte(".lead(")) {
+		w.led++
+	}
+	w.mu.Unlock()
 	return func(error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -194,8 +202,9 @@ func TestAWatchIsToldHowLongWhatACompanySendsIsOnItsWay(t *testing.T) {
 			d.Exec(t, fmt.Sprintf(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
 				$$BEGIN PERFORM pg_sleep(%g); RETURN NEW; END$$`, slow.Seconds()))
 			d.Exec(t, `CREATE TRIGGER slow BEFORE INSERT ON journal_entries FOR EACH ROW EXECUTE FUNCTION slow()`)
-			w.commits = nil
+			w.commits, w.led = nil, 0
 		})
+		assert.Equal(t, 3, w.led)
 		require.Len(t, w.commits, 3)
 		for _, took := range w.commits {
 			assert.GreaterOrEqual(t, took, 3*slow)

@@ -105,7 +105,7 @@ func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, que
 		}
 		return holdingLink{c, func() { l.drop(m) }}, nil
 	case first:
-		l.form(q)
+		l.form(q, m)
 	case waits:
 	}
 	g, err := l.turn(ctx, q, m)
@@ -296,7 +296,7 @@ func (l *lanes) pass(q *queue, members int) {
 	gathers := q.gathers()
 	l.mu.Unlock()
 	if gathers {
-		go l.form(q)
+		go l.form(q, nil)
 	}
 }
 
@@ -315,8 +315,8 @@ func (l *lanes) took(q *queue, d time.Duration, members int) {
 	l.mu.Unlock()
 }
 
-// form gives a lane to those who wait.
-func (l *lanes) form(q *queue) {
+// form gives a lane to those who wait. by is the one of them who does so; nil: nobody who waits for anything.
+func (l *lanes) form(q *queue, by *member) {
 	for more := true; more; {
 		l.mu.Lock()
 		l.gather(q)
@@ -327,7 +327,7 @@ func (l *lanes) form(q *queue) {
 		}
 		more = q.gathers()
 		l.mu.Unlock()
-		l.start(q, together, more)
+		l.start(q, together, !more && (by == nil || slices.Contains(together, by)))
 	}
 }
 
@@ -359,8 +359,9 @@ func (l *lanes) gather(q *queue) {
 	}
 }
 
-// start has those go who go together. If everything is known that they send, they hear of it when it is answered.
-func (l *lanes) start(q *queue, together []*member, elsewhere bool) {
+// start has those go who go together. If everything is known that they send, they hear of it when it is answered. It may wait
+// for that if it is told so.
+func (l *lanes) start(q *queue, together []*member, waits bool) {
 	var g *group
 	if len(together) > 1 {
 		g = newGroup(l, q, together)
@@ -373,10 +374,10 @@ func (l *lanes) start(q *queue, together []*member, elsewhere bool) {
 	switch {
 	case g == nil || !g.isWhole():
 		begin()
-	case elsewhere:
-		go g.lead(begin)
-	default:
+	case waits:
 		g.lead(begin)
+	default:
+		go g.lead(begin)
 	}
 }
 

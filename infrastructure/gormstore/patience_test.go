@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kakutei/application/port"
 	"kakutei/infrastructure/gormstore"
 )
 
@@ -149,26 +151,123 @@ func TestWhoComesLaterGoesAtOnce(t *testing.T) {
 	})
 }
 
-// A bug in what a company sends ends neither the process nor anybody's wait: each starts anew, alone.
+func TestWhereNobodyWaitsForCompany(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lanes int
+		reads bool
+		takes time.Duration
+	}{
+		{"payments on one lane wait", 1, false, 7 * time.Millisecond},
+		{"on two they do not", 2, false, 2 * time.Millisecond},
+		{"reads do not", 1, true, 2 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := gormstore.NewDatabase(t, 2*time.Millisecond, nil)
+			d.Widens(c.lanes)
+			synctest.Test(t, func(t *testing.T) {
+				d.Expects(5)
+				started := time.Now()
+				require.NoError(t, d.GoBy(t.Context(), "order", c.reads, nil))
+				assert.Equal(t, c.takes, time.Since(started))
+			})
+		})
+	}
+}
+
+// three has three transactions wait behind one that goes alone, and tells what becomes of them and when.
+func three(ctx context.Context, t *testing.T, d *gormstore.Database, sends func(i int)) (errs []error) {
+	t.Helper()
+	told := make(chan error, 3)
+	go func() { assert.NoError(t, d.Go(context.WithoutCancel(ctx), "order")) }()
+	time.Sleep(time.Microsecond)
+	for i := range 3 {
+		go func() {
+			defer func() {
+				if p := recover(); p != nil {
+					told <- fmt.Errorf("panicked: %v", p)
+				}
+			}()
+			told <- d.GoBy(ctx, fmt.Sprint("order ", i), false, func() { sends(i) })
+		}()
+		time.Sleep(time.Microsecond)
+	}
+	for range 3 {
+		errs = append(errs, <-told)
+	}
+	return errs
+}
+
+// A bug in what a company sends ends neither the process nor anybody's wait. One of its members panics in the end, as who
+// goes alone would; the others start anew alone, or find out whether it was committed.
 func TestAPanicOfWhoLeadsEndsTheCompany(t *testing.T) {
-	d := gormstore.NewDatabase(t, 2*time.Millisecond, func(members int) {
+	inCompany := func(members int) {
 		if members > 1 {
 			panic("a bug")
 		}
-	})
+	}
+	watching := func(i int) {
+		if i == 1 {
+			panic("a bug of a watch")
+		}
+	}
+	for name, c := range map[string]struct {
+		fails func(int)
+		sends func(int)
+		told  error
+	}{
+		"when COMMIT may have been sent": {inCompany, func(int) {}, port.ErrCommitUnknown},
+		"before anything is sent":        {nil, watching, gormstore.ErrAlone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := gormstore.NewDatabase(t, 2*time.Millisecond, c.fails)
+			synctest.Test(t, func(t *testing.T) {
+				panics := 0
+				for _, err := range three(t.Context(), t, d, c.sends) {
+					if err != nil && strings.HasPrefix(err.Error(), "panicked: in company: a bug") {
+						panics++
+					} else {
+						require.ErrorIs(t, err, c.told)
+					}
+				}
+				assert.Equal(t, 1, panics)
+				require.NoError(t, d.Go(t.Context(), "order 4"), "the lane is free again")
+				assert.Zero(t, d.Held())
+			})
+		})
+	}
+}
+
+// Nobody waits for a database that says nothing longer than he may, in whatever company.
+func TestACompanyThatIsLedEndsWithTheFirstWhoseTimeIsOver(t *testing.T) {
+	d := gormstore.NewDatabase(t, 20*time.Millisecond, nil)
 	synctest.Test(t, func(t *testing.T) {
-		errs := make(chan error, 3)
-		for i := range 3 {
-			go func() {
-				time.Sleep(time.Duration(i) * time.Microsecond)
-				errs <- d.Go(context.Background(), fmt.Sprint("order ", i))
-			}()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		defer cancel()
+		started := time.Now()
+		for _, err := range three(ctx, t, d, func(int) {}) {
+			require.ErrorIs(t, err, gormstore.ErrAlone)
 		}
-		require.NoError(t, <-errs, "who went first went alone")
-		for range 2 {
-			require.ErrorIs(t, <-errs, gormstore.ErrAlone)
+		assert.Equal(t, 30*time.Millisecond, time.Since(started))
+	})
+}
+
+// Who finds a lane that has just been added has those go first who wait, and is not kept by them.
+func TestWhoHasOthersGoDoesNotWaitForThem(t *testing.T) {
+	d := gormstore.NewDatabase(t, 40*time.Millisecond, nil)
+	d.Together(2)
+	synctest.Test(t, func(t *testing.T) {
+		var others sync.WaitGroup
+		for i := range 4 { // one goes, two would be next
+			others.Go(func() { assert.NoError(t, d.Go(t.Context(), fmt.Sprint("order ", i))) })
+			time.Sleep(time.Millisecond)
 		}
-		assert.NoError(t, d.Go(t.Context(), "order 4"), "the lane is free again")
-		assert.Zero(t, d.Held())
+		d.Widens(2)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		started := time.Now()
+		require.Error(t, d.Go(ctx, "order 5"))
+		assert.Equal(t, 10*time.Millisecond, time.Since(started))
+		others.Wait()
 	})
 }
