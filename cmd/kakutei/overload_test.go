@@ -104,6 +104,33 @@ func (r *running) shop(name string, clients int, lasting time.Duration) *shoppin
 	return seen
 }
 
+// probed asks for health and metrics all the while, and is told how often when it is called.
+func (r *running) probed() (probes func() int) {
+	stop, probed := make(chan struct{}), make(chan int)
+	go func() {
+		probes := 0
+		defer func() { probed <- probes }()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+				a, err := r.send(http.MethodGet, path, "", "")
+				if assert.NoError(r.t, err) {
+					assert.Equal(r.t, http.StatusOK, a.status, path)
+				}
+				probes++
+			}
+		}
+	}()
+	return func() int {
+		close(stop)
+		return <-probed
+	}
+}
+
 // firstLine is the first line of a log that has such a text.
 func firstLine(log, text string) string {
 	for line := range strings.Lines(log) {
@@ -125,41 +152,29 @@ func TestTenTimesTheLoadOnTheDefaultSettingsIsShedAndWhatIsAcceptedIsAnsweredAsB
 
 	const connections = 16 // KAKUTEI_DB_POOL
 	const calmFor, stormFor = 3 * time.Second, 10 * time.Second
-	calm := r.shop("calm-", connections, calmFor)
-	assert.Zero(t, calm.shed, "this much is sustainable")
-	assert.Empty(t, calm.other)
-
-	stop, probed := make(chan struct{}), make(chan int)
-	go func() {
-		probes := 0
-		defer func() { probed <- probes }()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-			for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-				a, err := r.send(http.MethodGet, path, "", "")
-				if assert.NoError(t, err) {
-					assert.Equal(t, http.StatusOK, a.status, path)
-				}
-				probes++
-			}
+	// Calm and storm are not at the same time: whoever else uses the machine during one of them only would be taken for the
+	// difference. Whoever uses it in each of three rounds is the service.
+	for round := range 3 {
+		calm := r.shop(fmt.Sprint("calm-", round, "-"), connections, calmFor)
+		assert.Zero(t, calm.shed, "this much is sustainable")
+		assert.Empty(t, calm.other)
+		probes := r.probed()
+		storm := r.shop(fmt.Sprint("storm-", round, "-"), 10*connections, stormFor)
+		assert.Positive(t, probes())
+		t.Logf("calm: %d accepted, median %s; ten times that: %d accepted, median %s, %d shed",
+			len(calm.paid), calm.median(), len(storm.paid), storm.median(), storm.shed)
+		assert.Empty(t, storm.other, "accepted or shed, nothing else")
+		assert.Greater(t, storm.shed, len(storm.paid))
+		goesOn := 2*float64(len(storm.paid))/stormFor.Seconds() > float64(len(calm.paid))/calmFor.Seconds()
+		hardlyWaits := storm.median() < 2*calm.median()
+		if goesOn && hardlyWaits {
+			break
 		}
-	}()
-	storm := r.shop("storm-", 10*connections, stormFor)
-	close(stop)
-	probes := <-probed
-
-	t.Logf("calm: %d accepted, median %s; ten times that: %d accepted, median %s, %d shed; %d probes",
-		len(calm.paid), calm.median(), len(storm.paid), storm.median(), storm.shed, probes)
-	assert.Empty(t, storm.other, "accepted or shed, nothing else")
-	assert.Greater(t, storm.shed, len(storm.paid))
-	assert.Greater(t, 2*float64(len(storm.paid))/stormFor.Seconds(), float64(len(calm.paid))/calmFor.Seconds(),
-		"at half of the rate at least: the work goes on")
-	assert.Less(t, storm.median(), 2*calm.median(), "it is let in where it hardly waits; in a queue it would be ten times as long")
-	assert.Positive(t, probes)
+		if round == 2 {
+			assert.True(t, goesOn, "at half of the rate at least: the work goes on")
+			assert.True(t, hardlyWaits, "it is let in where it hardly waits; in a queue it would be ten times as long")
+		}
+	}
 	assert.Regexp(t, "too many wait for the store's connections", firstLine(r.stderr.String(), "requests are shed"))
 	g.agrees()
 	r.stop()
