@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -154,7 +155,11 @@ func (s *branch) grow(ctx context.Context, orders, records int64) error {
 		}
 		s.tell("%d rows in %s", into.rows, into.table)
 	}
-	return s.database.tidy(ctx)
+	if err := s.database.tidy(ctx); err != nil {
+		return err
+	}
+	syscall.Sync() // what the kernel still has to write of all that shall not keep a commit waiting in a cell
+	return nil
 }
 
 // likeRecord is the record of the payment with a key.
