@@ -9,6 +9,10 @@ import (
 // tried in rounds between rounds on the best. More are kept if a transaction takes less time on them, from when it comes to
 // its end, each time they are tried; fewer also if that makes no difference, since they take less of the database.
 //
+// When many stay on a lane for long the others must not wait until that has been found out, and twice as many are tried at
+// once. They are kept if transactions end sooner one after the other then: where long is what the database needs, since it
+// has much to do or little in its memory, more lanes would have it do more, and take longer.
+//
 // A transaction's time tells how many are served: with as many clients as before, less time for each is more of them in
 // all. And every round is a little better or worse by chance: so rounds are compared with those before and after them, and
 // what chance decides leads to few lanes rather than to many.
@@ -18,12 +22,15 @@ type width struct {
 	trial  int  // that are compared with the best just now; 0: none
 	trying bool // they are in use
 	fewer  bool // are compared next
+	hasty  bool // the comparison is of one trial, for those who stay for long
 	rest   int  // so many rounds until then
 	failed int  // comparisons in a row that have changed nothing
 
 	usual, tried []time.Duration // what a transaction takes, by rounds of this comparison
 
-	late []time.Time // of those who stayed for long, the latest
+	late []time.Time   // of those who stayed for long, the latest
+	deaf int           // so many rounds they are not listened to
+	kept time.Duration // the time between two ends in a hasty trial that has just been kept; 0: that is over
 
 	changed time.Time // when the number did: who had come before tells nothing of it
 	begun   time.Time // this round
@@ -36,6 +43,7 @@ const (
 	roundOf    = 128
 	roundAtMin = 8
 	roundTime  = 100 * time.Millisecond
+	hastyTime  = 2 * roundTime
 )
 
 const (
@@ -62,21 +70,30 @@ func (w *width) lanes() int {
 
 // took is told how long a transaction has taken that has ended now.
 func (w *width) took(d time.Duration, now time.Time) {
-	if now.Add(-d).Before(w.changed) {
+	if now.Add(-d).Before(w.changed) && !w.hasty {
 		w.begun = now
 		return
 	}
 	w.count++
 	w.sum += d
-	if w.count < roundOf && (w.count < roundAtMin || now.Sub(w.begun) < roundTime) {
+	length := roundTime
+	if w.hasty {
+		w.sum, length = now.Sub(w.begun), hastyTime
+	}
+	if w.count < roundOf && (w.count < roundAtMin || now.Sub(w.begun) < length) {
 		return
 	}
 	mean := w.sum / time.Duration(w.count)
-	w.count, w.sum, w.begun = 0, 0, now
+	w.count, w.sum, w.begun, w.kept = 0, 0, now, 0
+	w.deaf = max(w.deaf-1, 0)
 	switch {
 	case w.trying:
 		w.tried = append(w.tried, mean)
-		w.use(false, now)
+		if w.hasty {
+			w.decide(now)
+		} else {
+			w.use(false, now)
+		}
 	case w.trial > 0:
 		w.usual = append(w.usual, mean)
 		if len(w.tried) == trials {
@@ -105,21 +122,32 @@ func (w *width) compare(mean time.Duration, now time.Time) {
 	w.use(true, now)
 }
 
-// decide ends a comparison.
+// decide ends a comparison. What was kept in haste is compared with what was before, as soon as nobody stays for long any
+// more.
 func (w *width) decide(now time.Time) {
+	hasty := w.hasty
 	if !w.isBetter() {
 		w.settle(w.best, now)
 		w.failed = min(w.failed+1, restDoubled)
 		w.rest = restFor << w.failed
 		w.fewer = !w.fewer
+		if hasty {
+			w.deaf, w.rest, w.fewer = w.rest/2, 1, true
+		}
 		return
 	}
 	w.settle(w.trial, now)
 	w.failed, w.rest = 0, 1 // further that way
+	if hasty {
+		w.kept, w.fewer = w.tried[0], true
+	}
 }
 
 func (w *width) isBetter() bool {
-	if w.fewer {
+	switch {
+	case w.hasty:
+		return float64(w.tried[0]) < worthwhile*float64(w.usual[0])
+	case w.fewer:
 		return float64(middle(w.tried)) <= bearable*float64(middle(w.usual))
 	}
 	for i, tried := range w.tried {
@@ -138,7 +166,7 @@ func middle(d []time.Duration) time.Duration {
 
 // settle has so many lanes be the best.
 func (w *width) settle(lanes int, now time.Time) {
-	w.best, w.trial = lanes, 0
+	w.best, w.trial, w.hasty = lanes, 0, false
 	w.use(false, now)
 }
 
@@ -147,8 +175,7 @@ func (w *width) use(trial bool, now time.Time) {
 	w.trying, w.count, w.sum, w.changed = trial, 0, 0, now
 }
 
-// widen is told of one who stays for long. When there are many of them, there are too few lanes, and the others must not
-// wait until that has been found out.
+// widen is told of one who stays for long. When there are many of them, there may be too few lanes.
 func (w *width) widen(now time.Time) {
 	w.late = append(w.late, now)
 	w.late = w.late[max(0, len(w.late)-lateAtMost):]
@@ -156,6 +183,14 @@ func (w *width) widen(now time.Time) {
 		return
 	}
 	w.late = w.late[:0]
-	w.settle(min(2*w.lanes(), w.most), now)
-	w.rest = restFor
+	n := min(2*w.best, w.most)
+	if n == w.best || w.hasty || w.deaf > 0 {
+		return
+	}
+	w.trial, w.hasty, w.usual, w.tried = n, true, w.usual[:0], w.tried[:0]
+	if w.kept > 0 {
+		w.usual = append(w.usual, w.kept)
+	}
+	w.use(w.kept > 0, now)
+	w.begun = now
 }

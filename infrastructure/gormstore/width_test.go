@@ -187,41 +187,69 @@ func TestAHiccupDoesNotChangeTheBestForGood(t *testing.T) {
 	}
 }
 
-func TestManyWhoStayForLongDoubleTheLanesUpToTheMostThatThereCanBe(t *testing.T) {
-	now := time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
-	w := gormstore.NewWidth(24, 1)
-	few := func(n int, every time.Duration) {
-		for range n {
-			now = now.Add(every)
-			w.Widen(now)
-		}
-	}
-	few(20, 400*time.Millisecond)
-	assert.Equal(t, 1, w.Lanes(), "now and then one does")
-	now = now.Add(time.Minute)
-	for _, lanes := range []int{2, 4, 8, 16, 24, 24} {
-		before := w.Lanes()
-		few(3, 100*time.Millisecond)
-		assert.Equal(t, before, w.Lanes())
-		few(1, 100*time.Millisecond)
-		assert.Equal(t, lanes, w.Lanes())
+func TestWhoStaysForLongNowAndThenAddsNoLane(t *testing.T) {
+	w, c := gormstore.NewWidth(24, 1), crowdOf(40)
+	for range 20 {
+		c.now = c.now.Add(400 * time.Millisecond)
+		w.Widen(c.now)
+		assert.Equal(t, map[int]int{1: 3}, c.pay(w, work, 3))
 	}
 }
 
-// A trial is over with it: the lanes that there were are too few, trial or not.
-func TestManyWhoStayForLongInATrialDoubleTheLanesOfIt(t *testing.T) {
-	for begun, after := range map[int]int{2: 8, 16: 24} { // it tries 4 and 24
-		w, c := gormstore.NewWidth(24, begun), crowdOf(40)
-		for w.Lanes() == begun {
-			c.pay(w, work, 1)
+// slowly is a database that takes so many times as long. Everybody stays for long there.
+func slowly(times time.Duration, on takes) takes {
+	return func(lanes, clients int) time.Duration { return times * on(lanes, clients) }
+}
+
+// payLate is pay where everybody stays for long on his lane.
+func (c *crowd) payLate(w gormstore.Width, on takes, transactions int) map[int]int {
+	lanes := map[int]int{}
+	for range transactions {
+		w.Widen(c.now)
+		for n := range c.pay(w, on, 1) {
+			lanes[n]++
 		}
-		require.Greater(t, w.Lanes(), begun)
-		for range 4 {
-			w.Widen(c.now)
-		}
-		assert.Equal(t, after, w.Lanes())
-		assert.Len(t, c.pay(w, work, 600), 1, "before it tries anything else it knows what is usual")
 	}
+	return lanes
+}
+
+// Where long is waiting, more lanes help, and nobody waits until each number of them has been tried three times.
+func TestManyWhoStayForLongHaveLanesAddedWhileThatHelps(t *testing.T) {
+	for _, most := range []int{2, 16, 24} {
+		w, c := gormstore.NewWidth(most, 1), crowdOf(16)
+		begun, transactions := c.now, 0
+		for ; w.Lanes() < most && transactions < 1000; transactions++ {
+			c.payLate(w, slowly(10, waiting), 1)
+		}
+		assert.LessOrEqual(t, transactions, 150, "to %d lanes", most)
+		assert.Less(t, c.now.Sub(begun), 5*time.Second, "where a hundred take ten seconds on one lane")
+		assertGood(t, c.payLate(w, slowly(10, waiting), 5000), func(lanes int) bool { return lanes >= min(most, 16) }, "waiting", 16, 1)
+	}
+}
+
+// Where long is work, more lanes are more work: then everybody stays for still longer, which adds none either.
+func TestWhereLongIsWorkNoLaneIsAdded(t *testing.T) {
+	for _, clients := range []int{16, 40, 160} {
+		for _, begun := range []int{1, 2, 16} {
+			w, c := gormstore.NewWidth(16, begun), crowdOf(clients)
+			if begun > 1 {
+				c.payLate(w, slowly(50, work), 20_000)
+			}
+			one := func(lanes int) bool { return lanes == 1 }
+			assertGood(t, c.payLate(w, slowly(50, work), 10_000), one, "work", clients, begun)
+		}
+	}
+}
+
+// A database that has nothing in its memory is slow, and less so with each transaction: whatever is tried meanwhile seems to
+// help. It is compared again.
+func TestLanesThatWereAddedWhileADatabaseWarmsUpAreTakenAwayAgain(t *testing.T) {
+	w, c := gormstore.NewWidth(16, 1), crowdOf(32)
+	for times := time.Duration(100); times > 1; times = times * 4 / 5 {
+		c.payLate(w, slowly(times, work), 300)
+	}
+	c.pay(w, work, 5000)
+	assertGood(t, c.pay(w, work, 5000), func(lanes int) bool { return lanes == 1 }, "work", 32, 1)
 }
 
 func TestThereIsAlwaysALaneAndNeverMoreThanThereCanBe(t *testing.T) {
