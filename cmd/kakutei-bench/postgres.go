@@ -33,6 +33,7 @@ type postgres struct {
 	owner    *syscall.Credential
 	server   *exec.Cmd
 	ended    chan struct{}
+	pages    hugePages
 }
 
 // startPostgres starts a server with its files below dir, which is on a disk.
@@ -61,7 +62,9 @@ func (p *postgres) start(ctx context.Context) error {
 		return fmt.Errorf("initdb: %w: %s", err, made)
 	}
 	arguments := []string{"-D", data, "-p", p.port, "-h", "127.0.0.1"}
-	for _, setting := range append(durable, "shared_buffers="+quarterOfMemory()) {
+	shared := quarterOfMemory()
+	p.pages.reserve(shared)
+	for _, setting := range append(durable, fmt.Sprintf("shared_buffers=%dMB", shared)) {
 		arguments = append(arguments, "-c", setting)
 	}
 	log, err := os.Create(filepath.Join(p.dir, "log"))
@@ -117,7 +120,7 @@ func (p *postgres) stop() error {
 		_ = p.server.Process.Signal(syscall.SIGQUIT)
 		<-p.ended
 	}
-	return os.RemoveAll(p.dir)
+	return errors.Join(p.pages.giveBack(), os.RemoveAll(p.dir))
 }
 
 // program is one of PostgreSQL's, as the user who owns the server. It ends with the bench.
@@ -169,13 +172,52 @@ func (p *postgres) version(ctx context.Context) (v string, err error) {
 	return v, errors.Join(err, conn.Close(ctx))
 }
 
-// quarterOfMemory is the usual size for shared_buffers.
-func quarterOfMemory() string {
+// quarterOfMemory is the usual size for shared_buffers, in megabytes.
+func quarterOfMemory() uint64 {
 	var info syscall.Sysinfo_t
 	if err := syscall.Sysinfo(&info); err != nil {
-		return "512MB"
+		return 512
 	}
-	return strconv.FormatUint(max(info.Totalram*uint64(info.Unit)/4>>20, 128), 10) + "MB"
+	return max(info.Totalram*uint64(info.Unit)/4>>20, 128)
+}
+
+// hugePages are reserved for a server's shared memory while it runs, if that is allowed. In pages of 4 kB each session meets
+// each page of a large table anew, which costs more than to look up what is on it.
+type hugePages struct{ before, reserved int }
+
+// reservedPages is the kernel's own count.
+const reservedPages = "/proc/sys/vm/nr_hugepages"
+
+// reserve asks for pages of 2 MB, with a tenth more for what else a server shares, and takes none if there are not enough.
+func (h *hugePages) reserve(megabytes uint64) {
+	wanted := int(megabytes*11/10/2) + 1 //nolint:gosec // of this machine's memory
+	count := func() (n int) {
+		text, _ := os.ReadFile(reservedPages)
+		n, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		return n
+	}
+	h.before = count()
+	if os.WriteFile(reservedPages, strconv.AppendInt(nil, int64(h.before+wanted), 10), 0o600) != nil {
+		return
+	}
+	if h.reserved = count() - h.before; h.reserved < wanted {
+		_ = h.giveBack()
+	}
+}
+
+func (h *hugePages) giveBack() error {
+	if h.reserved == 0 {
+		return nil
+	}
+	h.reserved = 0
+	return os.WriteFile(reservedPages, strconv.AppendInt(nil, int64(h.before), 10), 0o600)
+}
+
+func (h *hugePages) String() string {
+	if h.reserved == 0 {
+		return "no huge pages"
+	}
+	return "huge pages"
 }
 
 // freePort is one on which nobody listens at this moment.
