@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +68,49 @@ func TestACompletionTakesOneRoundTripAndLocksNothing(t *testing.T) {
 	assert.Contains(t, completion.Texts(), `INSERT INTO "journal_entries"`)
 	assert.Contains(t, completion.Texts(), `UPDATE "idempotency_records"`)
 }
+
+// An order is held before its record, whoever completes: so two transactions never wait for each other.
+func TestACompletionThatWaitsForItsOrderHoldsNoRecord(t *testing.T) {
+	d := gormtest.PostgreSQL(t)
+	inEachWay(t, func(t *testing.T, companyOf makeCompany) {
+		for _, n := range []int{1, 5} {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				d.Exec(t, `TRUNCATE idempotency_records`)
+				c := companyOf(t, d.Open(t, 4), n)
+				var looked sync.WaitGroup
+				c.pay(t, n, func() {
+					holder, err := d.SQL(t).BeginTx(t.Context(), nil)
+					require.NoError(t, err)
+					_, err = holder.ExecContext(t.Context(), `SELECT FROM orders WHERE id = $1 FOR UPDATE`, string(c.ids[0]))
+					require.NoError(t, err)
+					looked.Go(func() {
+						_, err := d.SQL(t).ExecContext(t.Context(), lockRecordsWhenSomebodyWaits)
+						assert.NoError(t, errors.Join(err, holder.Rollback()))
+					})
+				})
+				looked.Wait()
+				for i := range n {
+					c.assertPaid(t, i)
+				}
+			})
+		}
+	})
+}
+
+// lockRecordsWhenSomebodyWaits fails if one of them is held then.
+const lockRecordsWhenSomebodyWaits = `DO $$ BEGIN
+	FOR i IN 1..10000 LOOP
+		IF EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND wait_event_type = 'Lock')
+		THEN
+			PERFORM FROM idempotency_records FOR UPDATE NOWAIT;
+			RETURN;
+		END IF;
+		PERFORM pg_stat_clear_snapshot();
+		PERFORM pg_sleep(0.001);
+	END LOOP;
+	RAISE 'nobody waits';
+END $$`
 
 // Whatever happens to the order between a payment's two commits, its completion decides by what stands.
 func TestACompletionThatHasPresumedWronglyStartsAnew(t *testing.T) {
