@@ -91,7 +91,7 @@ func measured(ctx context.Context, s settings, part string, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	s.machine += ", PostgreSQL " + version + " with " + b.postgres.pages.String()
+	s.machine += ", PostgreSQL " + version + " with " + b.postgres.pages()
 	of, drawn, err := parts[part](b, ctx, s)
 	if err != nil {
 		return err

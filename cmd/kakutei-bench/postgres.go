@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +34,7 @@ type postgres struct {
 	owner    *syscall.Credential
 	server   *exec.Cmd
 	ended    chan struct{}
-	pages    hugePages
+	huge     hugePages
 }
 
 // startPostgres starts a server with its files below dir, which is on a disk.
@@ -63,7 +64,7 @@ func (p *postgres) start(ctx context.Context) error {
 	}
 	arguments := []string{"-D", data, "-p", p.port, "-h", "127.0.0.1"}
 	shared := quarterOfMemory()
-	p.pages.reserve(shared)
+	p.huge.allow(shared)
 	for _, setting := range append(durable, fmt.Sprintf("shared_buffers=%dMB", shared)) {
 		arguments = append(arguments, "-c", setting)
 	}
@@ -120,7 +121,7 @@ func (p *postgres) stop() error {
 		_ = p.server.Process.Signal(syscall.SIGQUIT)
 		<-p.ended
 	}
-	return errors.Join(p.pages.giveBack(), os.RemoveAll(p.dir))
+	return errors.Join(p.huge.disallow(), os.RemoveAll(p.dir))
 }
 
 // program is one of PostgreSQL's, as the user who owns the server. It ends with the bench.
@@ -181,44 +182,58 @@ func quarterOfMemory() uint64 {
 	return max(info.Totalram*uint64(info.Unit)/4>>20, 128)
 }
 
-// hugePages are reserved for a server's shared memory while it runs, if that is allowed. In pages of 4 kB each session meets
-// each page of a large table anew, which costs more than to look up what is on it.
-type hugePages struct{ before, reserved int }
+// hugePages are allowed for a server's shared memory while it runs, if the bench may do so. In pages of 4 kB each session
+// meets each page of a large table anew, which costs more than to look up what is on it.
+type hugePages struct{ allowed int }
 
-// reservedPages is the kernel's own count.
-const reservedPages = "/proc/sys/vm/nr_hugepages"
+// pagesAtMost is how many more than those that are reserved the kernel gives to who asks for them, and takes back when he ends.
+const pagesAtMost = "/proc/sys/vm/nr_overcommit_hugepages"
 
-// reserve asks for pages of 2 MB, with a tenth more for what else a server shares, and takes none if there are not enough.
-func (h *hugePages) reserve(megabytes uint64) {
-	wanted := int(megabytes*11/10/2) + 1 //nolint:gosec // of this machine's memory
-	count := func() (n int) {
-		text, _ := os.ReadFile(reservedPages)
-		n, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-		return n
-	}
-	h.before = count()
-	if os.WriteFile(reservedPages, strconv.AppendInt(nil, int64(h.before+wanted), 10), 0o600) != nil {
+// allow has the kernel give so many megabytes in pages of 2 MB, and a tenth more for what else a server shares.
+func (h *hugePages) allow(megabytes uint64) {
+	memory, err := os.ReadFile("/proc/meminfo")
+	if err != nil || !isTwoMegabytes.Match(memory) {
 		return
 	}
-	if h.reserved = count() - h.before; h.reserved < wanted {
-		_ = h.giveBack()
+	if more := int(megabytes*11/10/2) + 1; h.add(more) == nil { //nolint:gosec // of this machine's memory
+		h.allowed = more
 	}
 }
 
-func (h *hugePages) giveBack() error {
-	if h.reserved == 0 {
+var isTwoMegabytes = regexp.MustCompile(`(?m)^Hugepagesize:\s+2048 kB$`)
+
+// add changes the limit, which others may have changed meanwhile.
+func (h *hugePages) add(more int) error {
+	text, err := os.ReadFile(pagesAtMost)
+	if err != nil {
+		return err
+	}
+	atMost, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(pagesAtMost, strconv.AppendInt(nil, int64(max(0, atMost+more)), 10), 0o600)
+}
+
+func (h *hugePages) disallow() error {
+	if h.allowed == 0 {
 		return nil
 	}
-	h.reserved = 0
-	return os.WriteFile(reservedPages, strconv.AppendInt(nil, int64(h.before), 10), 0o600)
+	err := h.add(-h.allowed)
+	h.allowed = 0
+	return err
 }
 
-func (h *hugePages) String() string {
-	if h.reserved == 0 {
-		return "no huge pages"
+// pages says which ones the server has taken: it asks for huge ones, and does without.
+func (p *postgres) pages() string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.server.Process.Pid))
+	if err == nil && hasHugePages.Match(status) {
+		return "huge pages"
 	}
-	return "huge pages"
+	return "no huge pages"
 }
+
+var hasHugePages = regexp.MustCompile(`(?m)^HugetlbPages:\s+[1-9]\d* kB$`)
 
 // freePort is one on which nobody listens at this moment.
 func freePort() (string, error) {

@@ -108,7 +108,10 @@ func NewWidth(most, lanes int) Width {
 func (w Width) Lanes() int { return w.width.lanes() }
 
 // Took tells of a transaction that has ended then.
-func (w Width) Took(d time.Duration, now time.Time) { w.width.took(d, now) }
+func (w Width) Took(d time.Duration, now time.Time) { w.width.took(d, 0, now) }
+
+// TookOnLane also tells how long it was on its lane.
+func (w Width) TookOnLane(d, onLane time.Duration, now time.Time) { w.width.took(d, onLane, now) }
 
 // Widen is for one who stays for long.
 func (w Width) Widen(now time.Time) { w.width.widen(now) }

@@ -150,7 +150,7 @@ func (l memberLink) end() {
 	if l.group.isOver() {
 		l.group.lanes.drop(l.member)
 	}
-	l.group.lanes.ended(l.member)
+	l.group.lanes.ended(l.member, l.group.started)
 }
 
 // move waits until everybody has moved and what was to be sent is answered.

@@ -181,7 +181,7 @@ func (l *laneLink) end() {
 	l.link.end()
 	l.lanes.took(l.queue, time.Since(l.started), 1)
 	l.lanes.drop(l.member)
-	l.lanes.ended(l.member)
+	l.lanes.ended(l.member, l.started)
 	l.pass(1)
 }
 
@@ -265,11 +265,11 @@ func (l *lanes) drop(m *member) {
 	m.holds = nil
 }
 
-// ended is for who has gone by a lane.
-func (l *lanes) ended(m *member) {
+// ended is for who has gone by a lane, since then.
+func (l *lanes) ended(m *member, started time.Time) {
 	now := time.Now()
 	l.mu.Lock()
-	m.queue.width.took(now.Sub(m.came), now)
+	m.queue.width.took(now.Sub(m.came), now.Sub(started), now)
 	l.mu.Unlock()
 }
 

@@ -32,10 +32,11 @@ type width struct {
 	deaf int           // so many rounds they are not listened to
 	kept time.Duration // the time between two ends in a hasty trial that has just been kept; 0: that is over
 
-	changed time.Time // when the number did: who had come before tells nothing of it
-	begun   time.Time // this round
-	count   int
-	sum     time.Duration
+	changed  time.Time // when the number did: who had come before tells nothing of it
+	begun    time.Time // this round
+	counting bool      // a hasty one
+	count    int
+	sum      time.Duration
 }
 
 // A round is so many transactions, or as many as there are in some time.
@@ -68,17 +69,18 @@ func (w *width) lanes() int {
 	return w.best
 }
 
-// took is told how long a transaction has taken that has ended now.
-func (w *width) took(d time.Duration, now time.Time) {
-	if now.Add(-d).Before(w.changed) && !w.hasty {
-		w.begun = now
+// took is told how long a transaction has taken that has ended now, and how long of that it was on its lane.
+func (w *width) took(d, onLane time.Duration, now time.Time) {
+	if w.hasty && !w.counting || !w.hasty && now.Add(-d).Before(w.changed) {
+		// In haste it is counted from an end on, since many may end at once, and from one who has begun on these lanes.
+		w.begun, w.counting = now, !now.Add(-onLane).Before(w.changed)
 		return
 	}
 	w.count++
 	w.sum += d
 	length := roundTime
 	if w.hasty {
-		w.sum, length = now.Sub(w.begun), hastyTime
+		w.sum, length = max(now.Sub(w.begun), 0), hastyTime
 	}
 	if w.count < roundOf && (w.count < roundAtMin || now.Sub(w.begun) < length) {
 		return
@@ -129,10 +131,12 @@ func (w *width) decide(now time.Time) {
 	if !w.isBetter() {
 		w.settle(w.best, now)
 		w.failed = min(w.failed+1, restDoubled)
-		w.rest = restFor << w.failed
-		w.fewer = !w.fewer
+		w.rest, w.fewer = restFor<<w.failed, !w.fewer
 		if hasty {
-			w.deaf, w.rest, w.fewer = w.rest/2, 1, true
+			w.deaf, w.fewer = w.rest/2, w.best > 1
+			if w.fewer {
+				w.rest = 1
+			}
 		}
 		return
 	}
@@ -172,7 +176,7 @@ func (w *width) settle(lanes int, now time.Time) {
 
 // use tries what is compared, or uses the best.
 func (w *width) use(trial bool, now time.Time) {
-	w.trying, w.count, w.sum, w.changed = trial, 0, 0, now
+	w.trying, w.counting, w.count, w.sum, w.changed = trial, false, 0, 0, now
 }
 
 // widen is told of one who stays for long. When there are many of them, there may be too few lanes.
@@ -188,9 +192,13 @@ func (w *width) widen(now time.Time) {
 		return
 	}
 	w.trial, w.hasty, w.usual, w.tried = n, true, w.usual[:0], w.tried[:0]
-	if w.kept > 0 {
+	switch {
+	case w.kept > 0:
 		w.usual = append(w.usual, w.kept)
+		w.use(true, now)
+	case w.trying:
+		w.use(false, now)
+	default:
+		w.counting, w.count, w.sum = false, 0, 0
 	}
-	w.use(w.kept > 0, now)
-	w.begun = now
 }

@@ -227,6 +227,46 @@ func TestManyWhoStayForLongHaveLanesAddedWhileThatHelps(t *testing.T) {
 	}
 }
 
+// Those who go together end together: whatever their number and pace, lanes that change nothing are not kept.
+func TestWhatEndsTogetherIsNoSignThatMoreLanesHelp(t *testing.T) {
+	for _, members := range []int{8, 16, 32} {
+		for _, every := range []time.Duration{150, 180, 210, 250, 300} {
+			w, now := gormstore.NewWidth(16, 1), time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+			for range 2000 {
+				w.Widen(now.Add(every * time.Millisecond * 7 / 10))
+				now = now.Add(every * time.Millisecond)
+				for range members {
+					w.TookOnLane(every*time.Millisecond, every*time.Millisecond, now)
+				}
+				require.LessOrEqual(t, w.Lanes(), 2, "%d every %d ms", members, every)
+			}
+		}
+	}
+}
+
+// Where each takes half a second on its lane, and leaves it to others meanwhile, nobody ends so soon who has begun on those
+// that are tried.
+func TestALaneIsJudgedByThoseWhoHaveBegunOnIt(t *testing.T) {
+	const each, late, clients, most = 500 * time.Millisecond, 55 * time.Millisecond, 32, 16
+	w, begun := gormstore.NewWidth(most, 1), time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+	now, next := begun, begun
+	var ends []time.Time // of those under way, in their order
+	paid := 0
+	for ; now.Sub(begun) < 20*time.Second; now = now.Add(time.Millisecond) {
+		for len(ends) < most && !now.Before(next) {
+			ends = append(ends, now.Add(each))
+			next = now.Add(late / time.Duration(w.Lanes()))
+			w.Widen(now)
+		}
+		for len(ends) > 0 && !now.Before(ends[0]) {
+			ends, paid = ends[1:], paid+1
+			w.TookOnLane(clients*each/time.Duration(min(most, 10*w.Lanes())), each, now)
+		}
+	}
+	assert.Greater(t, w.Lanes(), 1)
+	assert.Greater(t, paid, 450, "of 640 that there can be")
+}
+
 // Where long is work, more lanes are more work: then everybody stays for still longer, which adds none either.
 func TestWhereLongIsWorkNoLaneIsAdded(t *testing.T) {
 	for _, clients := range []int{16, 40, 160} {
@@ -244,12 +284,19 @@ func TestWhereLongIsWorkNoLaneIsAdded(t *testing.T) {
 // A database that has nothing in its memory is slow, and less so with each transaction: whatever is tried meanwhile seems to
 // help. It is compared again.
 func TestLanesThatWereAddedWhileADatabaseWarmsUpAreTakenAwayAgain(t *testing.T) {
-	w, c := gormstore.NewWidth(16, 1), crowdOf(32)
-	for times := time.Duration(100); times > 1; times = times * 4 / 5 {
-		c.payLate(w, slowly(times, work), 300)
+	lightWork := func(lanes, clients int) time.Duration {
+		return time.Duration(clients)*100*time.Microsecond + time.Duration(lanes)*300*time.Microsecond
 	}
-	c.pay(w, work, 5000)
-	assertGood(t, c.pay(w, work, 5000), func(lanes int) bool { return lanes == 1 }, "work", 32, 1)
+	w, c := gormstore.NewWidth(16, 1), crowdOf(32)
+	most := 1
+	for times := time.Duration(1000); times > 1; times = times * 4 / 5 {
+		for lanes := range c.payLate(w, slowly(times, lightWork), 5) {
+			most = max(most, lanes)
+		}
+	}
+	require.Greater(t, most, 2, "they were added")
+	c.pay(w, lightWork, 4000)
+	assertGood(t, c.pay(w, lightWork, 2000), func(lanes int) bool { return lanes == 1 }, "work", 32, most)
 }
 
 func TestThereIsAlwaysALaneAndNeverMoreThanThereCanBe(t *testing.T) {
