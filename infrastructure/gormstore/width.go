@@ -26,7 +26,7 @@ type width struct {
 	rest   int  // so many rounds until then
 	failed int  // comparisons in a row that have changed nothing
 
-	usual, tried []time.Duration // what a transaction takes, by rounds of this comparison
+	usual, tried []time.Duration // what a transaction takes, by rounds of this comparison; in haste the time between two ends
 
 	late []time.Time   // of those who stayed for long, the latest
 	deaf int           // so many rounds they are not listened to
