@@ -34,7 +34,7 @@ type width struct {
 
 	changed  time.Time // when the number did: who had come before tells nothing of it
 	begun    time.Time // this round
-	counting bool      // a hasty one
+	counting bool      // a hasty one, since somebody has ended
 	count    int
 	sum      time.Duration
 }
@@ -71,9 +71,14 @@ func (w *width) lanes() int {
 
 // took is told how long a transaction has taken that has ended now, and how long of that it was on its lane.
 func (w *width) took(d, onLane time.Duration, now time.Time) {
-	if w.hasty && !w.counting || !w.hasty && now.Add(-d).Before(w.changed) {
-		// In haste it is counted from an end on, since many may end at once, and from one who has begun on these lanes.
-		w.begun, w.counting = now, !now.Add(-onLane).Before(w.changed)
+	switch {
+	case w.hasty && now.Add(-onLane).Before(w.changed):
+		return // a company that has begun before says nothing of how many end from now on
+	case w.hasty && !w.counting: // from an end on, since many may end at once
+		w.begun, w.counting = now, true
+		return
+	case !w.hasty && now.Add(-d).Before(w.changed):
+		w.begun = now
 		return
 	}
 	w.count++
@@ -196,9 +201,7 @@ func (w *width) widen(now time.Time) {
 	case w.kept > 0:
 		w.usual = append(w.usual, w.kept)
 		w.use(true, now)
-	case w.trying:
-		w.use(false, now)
 	default:
-		w.counting, w.count, w.sum = false, 0, 0
+		w.use(false, now)
 	}
 }

@@ -263,8 +263,35 @@ func TestALaneIsJudgedByThoseWhoHaveBegunOnIt(t *testing.T) {
 			w.TookOnLane(clients*each/time.Duration(min(most, 10*w.Lanes())), each, now)
 		}
 	}
-	assert.Greater(t, w.Lanes(), 1)
-	assert.Greater(t, paid, 450, "of 640 that there can be")
+	assert.Greater(t, paid, 450, "of 640 that there can be; one lane has 360")
+}
+
+// A company that has begun on the lanes there were, and has left its own to others, may end among those that are tried: that
+// they were many for so few lanes says nothing of what comes next.
+func TestWhoHasBegunOnOtherLanesSaysNothingOfThose(t *testing.T) {
+	const each, late, members, most = 105 * time.Millisecond, 55 * time.Millisecond, 8, 16
+	for company := 4 * each; company < 20*each; company += each / 2 {
+		w, begun := gormstore.NewWidth(most, 1), time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+		now, next := begun, begun
+		var ends []time.Time // of those under way, in their order
+		for ; now.Sub(begun) < 4*time.Second; now = now.Add(time.Millisecond) {
+			for len(ends) < most && !now.Before(next) {
+				ends = append(ends, now.Add(each))
+				next = now.Add(late / time.Duration(w.Lanes()))
+				w.Widen(now)
+			}
+			for len(ends) > 0 && !now.Before(ends[0]) {
+				ends = ends[1:]
+				w.TookOnLane(most*late/time.Duration(w.Lanes()), each, now)
+			}
+			if now.Sub(begun) == company {
+				for range members {
+					w.TookOnLane(company, company, now)
+				}
+			}
+		}
+		assert.GreaterOrEqual(t, w.Lanes(), most/2, "beside a company that took %s", company)
+	}
 }
 
 // Where long is work, more lanes are more work: then everybody stays for still longer, which adds none either.
