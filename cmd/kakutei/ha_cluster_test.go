@@ -198,20 +198,6 @@ func (c *cluster) signal(n *node, s syscall.Signal) {
 	}
 }
 
-// descendants are the processes that a process has begun, and they.
-func descendants(of int) (pids []int) {
-	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", of))
-	for _, path := range children {
-		text, _ := os.ReadFile(path)
-		for _, field := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				pids = append(append(pids, pid), descendants(pid)...)
-			}
-		}
-	}
-	return pids
-}
-
 // url is the cluster for a client: all hosts, of which it wants the one that can be written to.
 func (c *cluster) url() string {
 	return "postgres://postgres@" + c.nodes[0].sql + "," + c.nodes[1].sql +
