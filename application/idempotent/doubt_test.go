@@ -223,7 +223,7 @@ func TestInDoubtTheReservationWaitsTheFullTime(t *testing.T) {
 		var o operation
 		_, err := d.Execute(t.Context(), intent, o.steps)
 		require.NoError(t, err)
-		assert.Equal(t, []port.Wait{port.Briefly, port.Fully, port.Fully}, waits.seen,
+		assert.Equal(t, []port.Wait{port.Briefly, port.Fully, port.Finishing}, waits.seen,
 			"a reservation, the same in doubt, a completion")
 	})
 }

@@ -73,7 +73,7 @@ func (r *run) call(ctx context.Context, call Call) (Finish, error) {
 // fails here, "nothing was done" would be a lie.
 func (r *run) complete(ctx context.Context, finish Finish) (answer Answer, err error) {
 	ctx = r.doing(ctx, port.Completing)
-	err = r.work.Do(ctx, port.Fully, func(tx port.Tx) error {
+	err = r.work.Do(ctx, port.Finishing, func(tx port.Tx) error {
 		answer = Answer{}
 		result, err := finish(ctx, tx)
 		if err != nil {

@@ -25,14 +25,17 @@ type UnitOfWork interface {
 	Read(ctx context.Context, fn func(tx Tx) error) error
 }
 
-// Wait says how long a transaction waits for what another one holds.
+// Wait says how long a transaction waits for what another one holds, and behind whom.
 type Wait int
 
 const (
 	// Briefly is for reservations, 100 ms at most: a queue for one busy order must not eat the pool.
 	Briefly Wait = iota
-	// Fully is for completions and whatever settles a doubt: the store's lock timeout.
+	// Fully is for whatever settles a doubt, or has no cheap repetition: the store's lock timeout.
 	Fully
+	// Finishing is for completions: as long as Fully, and before all who wait to begin. The call has been made, and they hold
+	// a lease.
+	Finishing
 )
 
 // Tx is one transaction. A write may be sent as late as the next read or the commit: its error comes from there at the

@@ -138,6 +138,29 @@ func (p Patience) Waited(inVain bool) { p.patience.waited(inVain) }
 // ErrAlone says that a transaction has to start anew, without company.
 var ErrAlone = errAlone
 
+// Turns are what so many can have at once.
+type Turns struct{ turns *turns }
+
+// NewTurns has nobody have one.
+func NewTurns(n int) Turns { return Turns{newTurns(n)} }
+
+// Take waits for one.
+func (t Turns) Take(ctx context.Context, ahead bool) error { return t.turns.take(ctx, ahead) }
+
+// Give gives it to the next.
+func (t Turns) Give() { t.turns.give() }
+
+// Busy is how many transactions are at work or wait.
+func (s *Store) Busy() int { return int(s.line.count.Load()) }
+
+// WaitForTurns is how many wait for a connection, a company as one.
+func (s *Store) WaitForTurns() int {
+	turns := s.engine.(*postgresEngine).turns
+	turns.mu.Lock()
+	defer turns.mu.Unlock()
+	return turns.waiting.len()
+}
+
 // Queue is who waits for a lane, and what is held.
 type Queue struct {
 	lanes   *lanes
@@ -161,8 +184,12 @@ const (
 )
 
 // Come has one more come who takes hold of these.
-func (q *Queue) Come(holds ...any) entered {
-	m := &member{queue: q.queue, holds: holds}
+func (q *Queue) Come(holds ...any) entered { return q.come(&member{queue: q.queue, holds: holds}) }
+
+// Return has one more come who has begun before.
+func (q *Queue) Return() entered { return q.come(&member{queue: q.queue, ahead: true}) }
+
+func (q *Queue) come(m *member) entered {
 	q.members = append(q.members, m)
 	return q.lanes.enter(q.queue, m, false)
 }
@@ -314,7 +341,7 @@ func (s *Store) gather(t *testing.T, q *queue, n int, start func()) {
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(q.waiting) == n
+		return q.waiting.len() == n
 	}, 10*time.Second, time.Millisecond)
 	l.mu.Lock()
 	q.taken, q.width, q.each = 1, newWidth(q.width.most), 0

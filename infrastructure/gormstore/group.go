@@ -45,6 +45,7 @@ type group struct {
 type member struct {
 	came   time.Time
 	queue  *queue
+	ahead  bool // of all who begin
 	holds  []any
 	turn   chan *group
 	answer chan error  // to its move
@@ -284,9 +285,11 @@ func (g *group) send(members []*member, commit bool) error {
 	ctx, cancel := g.bounded()
 	defer cancel()
 	if g.link == nil {
-		c, err := g.lanes.connect(context.Background(), way{
-			onLane: true, reads: g.queue == &g.lanes.queues[reading], together: len(g.members),
-		})
+		w := way{onLane: true, reads: g.queue == &g.lanes.queues[reading], together: len(g.members)}
+		if slices.ContainsFunc(g.members, func(m *member) bool { return m.ahead }) {
+			w.wait = port.Finishing
+		}
+		c, err := g.lanes.connect(context.Background(), w)
 		if err != nil {
 			return err
 		}

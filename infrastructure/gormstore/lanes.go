@@ -38,7 +38,7 @@ type queue struct {
 	taken   int
 	each    time.Duration // what each of those takes who go together, lately
 	forming bool          // somebody gathers who waits
-	waiting []*member
+	waiting waiters[*member]
 
 	patience patience
 	wanted   int           // who is waited for
@@ -80,7 +80,7 @@ func sociable(writes []write, questions []question) bool {
 
 // open finds a way for a sociable transaction.
 func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, questions []question) (link, error) {
-	m := &member{came: time.Now(), turn: make(chan *group, 1), answer: make(chan error, 1)}
+	m := &member{came: time.Now(), ahead: w.finishes(), turn: make(chan *group, 1), answer: make(chan error, 1)}
 	if w.whole {
 		m.whole, m.sends = true, w.sends
 		m.moved = &move{writes: writes, commits: true}
@@ -204,8 +204,8 @@ func (l *lanes) enter(q *queue, m *member, alone bool) entered {
 	if alone {
 		return ofItsOwn
 	}
-	q.waiting = append(q.waiting, m)
-	if q.complete != nil && len(q.waiting) >= q.wanted {
+	q.waiting.add(m, m.ahead)
+	if q.complete != nil && q.waiting.len() >= q.wanted {
 		close(q.complete)
 		q.complete = nil
 	}
@@ -217,7 +217,7 @@ func (l *lanes) enter(q *queue, m *member, alone bool) entered {
 
 // gathers tells whether somebody has to form a group now. It is told once.
 func (q *queue) gathers() bool {
-	if q.forming || len(q.waiting) == 0 || q.taken >= q.width.lanes() {
+	if q.forming || q.waiting.len() == 0 || q.taken >= q.width.lanes() {
 		return false
 	}
 	q.forming = true
@@ -276,15 +276,12 @@ func (l *lanes) ended(m *member, started time.Time) {
 // withdraw has a transaction wait no more. False: it has its turn already.
 func (l *lanes) withdraw(q *queue, m *member) bool {
 	l.mu.Lock()
-	i := slices.Index(q.waiting, m)
-	if i >= 0 {
-		q.waiting = slices.Delete(q.waiting, i, i+1)
-	}
+	waited := q.waiting.remove(m)
 	l.mu.Unlock()
-	if i >= 0 {
+	if waited {
 		l.drop(m)
 	}
-	return i >= 0
+	return waited
 }
 
 // pass leaves a lane to those who wait, and tells how many have gone by it who may come back at once.
@@ -292,7 +289,7 @@ func (l *lanes) pass(q *queue, members int) {
 	now := time.Now()
 	l.mu.Lock()
 	q.taken--
-	q.patience.expect(members, len(q.waiting), now)
+	q.patience.expect(members, q.waiting.len(), now)
 	gathers := q.gathers()
 	l.mu.Unlock()
 	if gathers {
@@ -335,8 +332,8 @@ func (l *lanes) form(q *queue, by *member) {
 func (l *lanes) gather(q *queue) {
 	now, atMost := time.Now(), q.atMost()
 	switch {
-	case len(q.waiting) <= 1 && q.patience.expected <= 1:
-	case q != &l.queues[reading] && q.width.lanes() == 1 && q.patience.isWorthwhile(len(q.waiting), atMost, q.each, now):
+	case q.waiting.len() <= 1 && q.patience.expected <= 1:
+	case q != &l.queues[reading] && q.width.lanes() == 1 && q.patience.isWorthwhile(q.waiting.len(), atMost, q.each, now):
 		complete := make(chan struct{})
 		q.complete, q.wanted = complete, q.patience.wanted(atMost)
 		enough := time.NewTimer(q.patience.until(q.each).Sub(now))
@@ -348,10 +345,10 @@ func (l *lanes) gather(q *queue) {
 		enough.Stop()
 		l.mu.Lock()
 		q.complete = nil
-		q.patience.waited(len(q.waiting) < q.wanted)
+		q.patience.waited(q.waiting.len() < q.wanted)
 	default: // whoever can run may be about to come
-		for last := -1; last < len(q.waiting); {
-			last = len(q.waiting)
+		for last := -1; last < q.waiting.len(); {
+			last = q.waiting.len()
 			l.mu.Unlock()
 			runtime.Gosched()
 			l.mu.Lock()
@@ -383,14 +380,11 @@ func (l *lanes) start(q *queue, together []*member, waits bool) {
 
 // next are those who go next: all, or what falls to one of many lanes, and no more than are through soon.
 func (q *queue) next() []*member {
-	n := len(q.waiting)
+	n := q.waiting.len()
 	if others := q.width.lanes() - 1; others > 1 {
 		n = (n + others - 1) / others
 	}
-	n = min(n, q.atMost())
-	together := slices.Clone(q.waiting[:n])
-	q.waiting = slices.Delete(q.waiting, 0, n)
-	return together
+	return q.waiting.take(min(n, q.atMost()))
 }
 
 // atMost is how many can go together.

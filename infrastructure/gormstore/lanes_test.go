@@ -58,6 +58,26 @@ func TestEverybodyGoesOnceInTheOrderOfComing(t *testing.T) {
 	}
 }
 
+func TestWhoFinishesGoesBeforeAllWhoBegin(t *testing.T) {
+	q := gormstore.NewQueue(1, 25*time.Millisecond)
+	for range 3 {
+		q.Come()
+	}
+	for range 3 {
+		q.Return()
+	}
+	q.Come()
+	assert.True(t, q.Withdraw(4))
+	assert.Equal(t, []int{3, 5}, q.Next())
+	q.Return()
+	assert.Equal(t, []int{7, 0}, q.Next())
+	assert.Equal(t, []int{1, 2}, q.Next())
+	assert.True(t, q.Withdraw(6))
+	q.Return()
+	q.Come()
+	assert.Equal(t, []int{8, 9}, q.Next())
+}
+
 func TestOneGathersThoseWhoWait(t *testing.T) {
 	q := gormstore.NewQueue(1, time.Millisecond)
 	assert.Equal(t, gormstore.First, q.Come())

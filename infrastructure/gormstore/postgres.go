@@ -28,6 +28,7 @@ const brief = 100 * time.Millisecond
 // postgresEngine talks to PostgreSQL, pipelined: an exchange is one round trip, however many statements it has.
 type postgresEngine struct {
 	pool        *pgxpool.Pool
+	turns       *turns // of its connections
 	lockTimeout time.Duration
 }
 
@@ -46,7 +47,7 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)
 	}
-	return &postgresEngine{pool: pool, lockTimeout: c.LockTimeout}, nil
+	return &postgresEngine{pool: pool, turns: newTurns(int(settings.MaxConns)), lockTimeout: c.LockTimeout}, nil
 }
 
 // keepsPlans tells whether a connection keeps the statements that it has prepared, as pgx does unless the address says no.
@@ -81,11 +82,16 @@ func (e *postgresEngine) close() error {
 func (e *postgresEngine) open(ctx context.Context, w way) (link, error) {
 	acquire, cancel := context.WithTimeout(ctx, e.lockTimeout)
 	defer cancel()
-	conn, err := e.pool.Acquire(acquire)
+	err := e.turns.take(acquire, w.finishes())
 	if err != nil {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, err))
 	}
-	l := &postgresLink{ctx: ctx, conn: conn, reads: w.reads, onLane: w.onLane, together: w.together > 0, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
+	conn, err := e.pool.Acquire(acquire)
+	if err != nil {
+		e.turns.give()
+		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, err))
+	}
+	l := &postgresLink{ctx: ctx, conn: conn, done: e.turns.give, reads: w.reads, onLane: w.onLane, together: w.together > 0, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
 	if w.wait == port.Briefly || w.onLane {
 		l.rowWait = min(brief, e.lockTimeout)
 	}
@@ -116,6 +122,7 @@ var errReadOnly = errors.New("the database is read-only")
 type postgresLink struct {
 	ctx         context.Context //nolint:containedctx // the transaction's: it bounds the rollback too
 	conn        *pgxpool.Conn
+	done        func() // lets the next one have its turn
 	reads       bool
 	onLane      bool
 	together    bool
@@ -351,6 +358,7 @@ func (l *postgresLink) release() {
 		_ = c.PgConn().Conn().Close()
 	}
 	l.conn.Release()
+	l.done()
 }
 
 // milliseconds is a setting of the server's, which has 32 bits for it.

@@ -22,7 +22,7 @@ import (
 type sqliteEngine struct {
 	file        *sqliteFile
 	writer      *sql.DB
-	writing     chan struct{} // holds the turn to write; whoever waits is served in the order of coming
+	writing     *turns
 	readers     *sql.DB
 	lockTimeout time.Duration
 }
@@ -41,7 +41,7 @@ func openSQLite(path string, c Config) (*sqliteEngine, error) {
 	readers.SetMaxOpenConns(c.Pool + 1) // one of them only holds the file
 	readers.SetMaxIdleConns(c.Pool)
 	return &sqliteEngine{
-		file: watchSQLite(path, readers), writer: writer, writing: make(chan struct{}, 1), readers: readers,
+		file: watchSQLite(path, readers), writer: writer, writing: newTurns(1), readers: readers,
 		lockTimeout: c.LockTimeout,
 	}, nil
 }
@@ -93,11 +93,9 @@ func (e *sqliteEngine) open(ctx context.Context, w way) (link, error) {
 	}
 	db, begin, done := e.readers, "BEGIN", func() {}
 	if !w.reads {
-		db, begin, done = e.writer, "BEGIN IMMEDIATE", func() { <-e.writing }
-		select {
-		case e.writing <- struct{}{}:
-		case <-acquire.Done():
-			return nil, port.ErrUnavailable.Because(fmt.Errorf("no turn to write: %w", acquire.Err()))
+		db, begin, done = e.writer, "BEGIN IMMEDIATE", e.writing.give
+		if err := e.writing.take(acquire, w.finishes()); err != nil {
+			return nil, port.ErrUnavailable.Because(fmt.Errorf("no turn to write: %w", err))
 		}
 	}
 	conn, err := db.Conn(acquire)

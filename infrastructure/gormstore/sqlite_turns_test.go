@@ -17,7 +17,11 @@ import (
 )
 
 func reserve(ctx context.Context, s *gormstore.Store, key string) error {
-	return s.Do(ctx, port.Briefly, func(tx port.Tx) error {
+	return reserveWaiting(ctx, s, port.Briefly, key)
+}
+
+func reserveWaiting(ctx context.Context, s *gormstore.Store, wait port.Wait, key string) error {
+	return s.Do(ctx, wait, func(tx port.Tx) error {
 		_, err := tx.Records().Reserve(ctx, idempotency.Reservation{
 			Scope: idempotency.Scope{Operation: "o", Actor: "a", Key: idempotency.Key(key)},
 			Token: idempotency.NewToken(), Request: "r",

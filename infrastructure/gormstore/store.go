@@ -54,6 +54,9 @@ type way struct {
 	together int    // for so many transactions; 0: for one
 }
 
+// finishes tells whether it is for what goes before all who begin.
+func (w way) finishes() bool { return w.wait == port.Finishing }
+
 var (
 	// errAgain says that the transaction has to start anew.
 	errAgain = errors.New("the transaction must be repeated")
