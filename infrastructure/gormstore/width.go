@@ -30,6 +30,7 @@ type width struct {
 
 	late []time.Time   // of those who stayed for long, the latest
 	deaf int           // so many rounds they are not listened to
+	vain int           // hasty comparisons in a row that have changed nothing
 	kept time.Duration // the time between two ends in a hasty trial that has just been kept; 0: that is over
 
 	changed  time.Time // when the number did: who had come before tells nothing of it
@@ -51,6 +52,8 @@ const (
 	// restFor is how many rounds there are between comparisons, and twice as many after each that has changed nothing, up to
 	// restDoubled times.
 	restFor, restDoubled = 10, 4
+	// deafDoubled is how often four times as many rounds go by as before until many who stay for long are listened to again.
+	deafDoubled = 3
 	// trials is how often something else is tried in a comparison.
 	trials = 3
 	// worthwhile is what part of the usual time a transaction on more lanes may take, and bearable on fewer.
@@ -138,7 +141,8 @@ func (w *width) decide(now time.Time) {
 		w.failed = min(w.failed+1, restDoubled)
 		w.rest, w.fewer = restFor<<w.failed, !w.fewer
 		if hasty {
-			w.deaf, w.fewer = w.rest/2, w.best > 1
+			w.vain = min(w.vain+1, deafDoubled)
+			w.deaf, w.fewer = 2<<(2*(w.vain-1)), w.best > 1
 			if w.fewer {
 				w.rest = 1
 			}
@@ -146,7 +150,7 @@ func (w *width) decide(now time.Time) {
 		return
 	}
 	w.settle(w.trial, now)
-	w.failed, w.rest = 0, 1 // further that way
+	w.failed, w.vain, w.rest = 0, 0, 1 // further that way
 	if hasty {
 		w.kept, w.fewer = w.tried[0], true
 	}
