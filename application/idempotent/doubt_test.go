@@ -228,6 +228,20 @@ func TestInDoubtTheReservationWaitsTheFullTime(t *testing.T) {
 	})
 }
 
+// Who looks what has become of a completion has made the call: he goes before all who begin, as the completion did.
+func TestACompletionInDoubtGoesAheadAgain(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		waits := &waiting{UnitOfWork: d.work}
+		d.store = storetest.NewUnreliable(waits)
+		d.Executor = idempotent.New(d.store, d.documents, d.seen, storetest.Times)
+		d.store.LoseCommit(2, storetest.Applied)
+		var o operation
+		_, err := d.Execute(t.Context(), intent, o.steps)
+		require.NoError(t, err)
+		assert.Equal(t, []port.Wait{port.Briefly, port.Finishing, port.Finishing}, waits.seen)
+	})
+}
+
 // waiting notes how long each transaction would wait.
 type waiting struct {
 	port.UnitOfWork

@@ -82,6 +82,9 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 		if r.called || errors.Is(err, port.ErrCommitUnknown) {
 			r.doubt = true
 			r.wait = port.Fully // behind the session that may still hold the row: a read would not see what it commits
+			if r.called {
+				r.wait = port.Finishing
+			}
 		}
 	}
 	switch {

@@ -33,7 +33,7 @@ type width struct {
 	vain int           // hasty comparisons in a row that have changed nothing
 	kept time.Duration // the time between two ends in a hasty trial that has just been kept; 0: that is over
 
-	changed  time.Time // when the number did: who had come before tells nothing of it
+	changed  time.Time // when the number did, or a hasty round began: who had come before tells nothing of it
 	begun    time.Time // this round
 	counting bool      // a hasty one, since somebody has ended
 	count    int
@@ -149,8 +149,11 @@ func (w *width) decide(now time.Time) {
 		}
 		return
 	}
+	if w.trial > w.best {
+		w.vain = 0
+	}
 	w.settle(w.trial, now)
-	w.failed, w.vain, w.rest = 0, 0, 1 // further that way
+	w.failed, w.rest = 0, 1 // further that way
 	if hasty {
 		w.kept, w.fewer = w.tried[0], true
 	}
@@ -197,7 +200,8 @@ func (w *width) widen(now time.Time) {
 	}
 	w.late = w.late[:0]
 	n := min(2*w.best, w.most)
-	if n == w.best || w.hasty || w.deaf > 0 {
+	takesAway := w.trial > 0 && w.trial < w.best // that is not interrupted
+	if n == w.best || w.hasty || w.deaf > 0 || takesAway {
 		return
 	}
 	w.trial, w.hasty, w.usual, w.tried = n, true, w.usual[:0], w.tried[:0]
