@@ -49,13 +49,11 @@ const settling = 100;
 /** A run of an order's payment, which all callers of it share. */
 interface Paying extends Run {
   told(state: PaymentState): void;
-  /** Aborted when its time is over, or all callers have left. */
-  readonly span: AbortController;
   promise: Promise<Receipt>;
   /** How many callers wait for it. */
   callers: number;
-  /** The intent that is meant: the one that stood when the call began, or that another tab has begun since. */
-  intent?: Intent | undefined;
+  /** The intent that was last seen to stand, also if another tab has come to an end with it since. */
+  seen?: Intent | undefined;
 }
 
 /** Makes a page's checkout. It sends nothing yet. */
@@ -98,22 +96,26 @@ export function createCheckout({
   };
 
   const pay = async (orderId: string, payment: Payment, run: Paying): Promise<Receipt> => {
-    let end: PaymentState = { status: 'sending', tries: 1 };
+    let end: PaymentState | undefined;
+    let meant: Intent | undefined;
     try {
       const body = bodyOf(payment);
-      run.told(end);
-      run.intent = intents.of(orderId);
-      return await alone(prefix + orderId, run.signal, async (locked) => {
-        let intent: Intent = intents.of(orderId) ?? run.intent ?? { key: newKey() };
-        if (!intent.sent) {
-          intent.body = body;
-          intents.keep(orderId, intent);
-          // Without a lock another tab may begin at the same moment: the intent that stands in the end is that of both.
-          if (!locked) await Promise.race([aborted(run.signal), sleep(settling)]);
-          intent = intents.of(orderId) ?? intent;
+      run.told({ status: 'sending', tries: 1 });
+      run.seen = intents.of(orderId);
+      return await alone(prefix + orderId, run.span.signal, async (locked) => {
+        // What another tab has sent goes before what stands: this tab's own may have been written over it.
+        const stands = (): Intent | undefined => (run.seen?.sent ? run.seen : (intents.of(orderId) ?? run.seen));
+        let intent = stands();
+        if (!intent?.sent) {
+          // A key has one request only: another tab may be about to send the one that stands there.
+          run.seen = { key: (!intent?.body && intent?.key) || newKey(), body };
+          intents.keep(orderId, run.seen);
+          // Without a lock it may begin at the same moment: the intent that stands in the end is that of both.
+          if (!locked) await sleep(settling);
+          intent = stands()!;
         }
         intent.body ??= body;
-        run.intent = intent;
+        meant = intent;
         try {
           const call = confirmation(orderId, intent, () => intents.keep(orderId, intent));
           const receipt: Receipt = await send(service, call, run);
@@ -125,11 +127,11 @@ export function createCheckout({
         }
       });
     } catch (error) {
-      if (end.status === 'sending') end = standing(run.intent);
+      end ??= standing(meant ?? run.seen);
       throw end.status === 'unknown' && !(error instanceof UnknownOutcome) ? new UnknownOutcome(end.key, error) : error;
     } finally {
       forget(orderId, run);
-      run.told(end);
+      run.told(end!);
     }
   };
 
@@ -138,17 +140,14 @@ export function createCheckout({
   };
 
   const start = (orderId: string, payment: Payment): Paying => {
-    const span = within(totalTime);
-    const run: Paying = {
-      span,
-      signal: span.signal,
+    const run = {
+      span: within(totalTime),
       callers: 0,
-      promise: undefined!,
       // A run that all its callers have left says nothing any more once there is another.
       told(state) {
         if ((running.get(orderId) ?? run) === run) tell(orderId, state);
       },
-    };
+    } as Paying; // its promise follows
     running.set(orderId, run);
     run.promise = pay(orderId, payment, run);
     return run;
@@ -158,7 +157,7 @@ export function createCheckout({
     if (!key) return undefined;
     try {
       const span = within(totalTime, signal && aborted(signal));
-      const found: Outcome = await send(service, look(orderId, key), { signal: span.signal, told() {} });
+      const found: Outcome = await send(service, look(orderId, key), { span, told() {} });
       const { status, response, problem } = found;
       if (status !== 'IN_PROGRESS' && !running.has(orderId) && (intents.of(orderId)?.key ?? key) === key) {
         tell(orderId, settle(orderId, { key }, response ?? new Refused(key, problem!.status!, problem!, null)));
@@ -178,8 +177,8 @@ export function createCheckout({
     const theirs = intentIn(newValue);
     const ended = intentIn(oldValue);
     if (run) {
-      if (theirs) run.intent ??= theirs;
-      else run.awake = true;
+      run.seen = theirs ?? ended ?? run.seen;
+      run.awake ||= !theirs;
     } else if (known && known.status !== 'paid') {
       if (theirs) tell(orderId, standing(theirs));
       else if (ended?.sent) outcome(orderId, ended.key).catch(() => {}); // until then it stays unknown here

@@ -45,12 +45,12 @@ export const isForAnotherTry = (status: number, problem?: Problem): boolean =>
  * is wrong here does not matter. */
 export function retryAfter(headers: Headers, now: number): number {
   const text = headers.get('retry-after')?.trim() ?? '';
-  const wait = /^\d+$/.test(text) ? +text * 1000 : instant(text) - (instant(headers.get('date') ?? '') || now);
+  const wait = /^\d+$/.test(text) ? +text * 1000 : instant(text) - (instant(headers.get('date')!) || now);
   return Math.min(Math.max(wait || 0, 0), 30_000);
 }
 
 // An HTTP date in any of its three forms, all of which are in GMT although the oldest does not say so. Date.parse alone
-// takes far more for a date: '1.5' is one, and '3, 4'.
+// takes far more for a date: '1.5' is one, and '3, 4'. No text is none.
 const instant = (text: string): number =>
   /^[A-Z][a-z]{2,8},? [-\w: ]+$/.test(text) ? Date.parse(text.replace(/-/g, ' ').replace(/( GMT)?$/, ' GMT')) : NaN;
 

@@ -32,7 +32,7 @@ export type Progress =
 /** A call under way. */
 export interface Run {
   /** Aborted when the call's time is over, or nobody waits for it any more. */
-  readonly signal: AbortSignal;
+  readonly span: AbortController;
   told(progress: Progress): void;
   /** Set to end a wait early, at its next full second. */
   awake?: boolean;
@@ -43,7 +43,8 @@ export interface Run {
 export async function send(to: Service, call: Call, run: Run): Promise<any> {
   const { intent, sending } = call;
   const deadline = performance.now() + to.totalTime; // by a clock that nobody sets back
-  const stopped = aborted(run.signal);
+  const { signal } = run.span;
+  const stopped = aborted(signal);
   let last: Tried = {};
   try {
     for (let n = 1; ; n++) {
@@ -54,7 +55,7 @@ export async function send(to: Service, call: Call, run: Run): Promise<any> {
       if (!before) sending?.();
       last = await tried(to, call, request, before, stopped);
       if (last.document) return last.document;
-      run.signal.throwIfAborted();
+      signal.throwIfAborted();
       const wait = (last.asked ?? 0) + backoff(n);
       if (!last.again || n >= to.tries || performance.now() + wait >= deadline) throw last.cause;
       await pause(wait, run, stopped);
@@ -105,12 +106,11 @@ async function tried(
 async function ready(to: Service, { path, intent: { key, body } }: Call, stopped: Promise<never>): Promise<Request> {
   const token = await Promise.race([stopped, to.token()]);
   return new Request(to.url + path, {
-    method: body ? 'POST' : 'GET',
     headers: {
       Authorization: `Bearer ${token}`,
       ...(body && { 'Content-Type': 'application/json', 'Idempotency-Key': key }),
     },
-    body: body ?? null,
+    ...(body && { method: 'POST', body }),
     redirect: 'manual', // the service never redirects; followed, a login page would be the answer
   });
 }

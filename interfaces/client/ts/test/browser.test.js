@@ -135,6 +135,22 @@ suite('in Chromium', () => {
     await isPaidOnce();
   });
 
+  // The first tab sends after a tenth of a second. The second one begins right then, with another card.
+  test('without locks no key gets two requests, and both tabs have the receipt', async () => {
+    const clicks = (page, at) => page.evaluate((at) => setTimeout(() => document.querySelector('#pay').click(), at - Date.now()), at);
+    for (let later = 98; later <= 116; later += 2) {
+      orderId = await service.order();
+      front.reset();
+      const [first, second] = [await open('&method=pm_ok', withoutLocks), await open('&method=pm_slow_300', withoutLocks)];
+      const at = Date.now() + 100;
+      await Promise.all([clicks(first, at), clicks(second, at + later)]);
+      await Promise.all([shows(first, /paid/), shows(second, /paid/)]);
+      const sent = front.confirmations().map(({ key, body }) => [key, body]);
+      assert.equal(new Set(sent.map(String)).size, new Set(sent.map(([key]) => key)).size, JSON.stringify(sent));
+      await Promise.all([first.close(), second.close()]);
+    }
+  });
+
   for (const [where, init] of Object.entries({ 'with locks': undefined, 'without': withoutLocks })) {
     test(`a tab that only looks on learns that another one pays, and that it has paid (${where})`, async () => {
       const [paying, looking] = [await open('', init), await open('', init)];
