@@ -203,6 +203,13 @@ func (q *Queue) Next() []int {
 	return numbers
 }
 
+// Pass has so many come back from a lane, of whom nothing else is known.
+func (q *Queue) Pass(members int) {
+	q.queue.taken++
+	q.queue.forming = true // by nobody: who waits is taken by Next
+	q.lanes.pass(q.queue, members)
+}
+
 // Take has one hold one thing more.
 func (q *Queue) Take(who int, what any) bool { return q.lanes.take(q.members[who], what) }
 

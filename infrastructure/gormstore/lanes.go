@@ -38,6 +38,7 @@ type queue struct {
 	taken   int
 	each    time.Duration // what each of those takes who go together, lately
 	forming bool          // somebody gathers who waits
+	parted  bool          // those who finish have gone without the others just now
 	waiting waiters[*member]
 
 	patience patience
@@ -384,7 +385,21 @@ func (q *queue) next() []*member {
 	if others := q.width.lanes() - 1; others > 1 {
 		n = (n + others - 1) / others
 	}
-	return q.waiting.take(min(n, q.atMost()))
+	n = min(n, q.atMost())
+	if q.parts(n) {
+		n = q.waiting.ahead
+	}
+	return q.waiting.take(n)
+}
+
+// parts tells whether of those so many who could go next only those go who finish. Whoever begins is then joined by them,
+// since nobody is elsewhere, and from then on all do the same at the same time: what each sends is sent once for all of them
+// (group), and there are no more companies than before. Not twice in a row: who begins has to come to it.
+func (q *queue) parts(n int) bool {
+	finishing := q.waiting.ahead
+	q.parted = !q.parted && finishing > 0 && finishing < n && q.width.lanes() == 1 &&
+		q.patience.areAll(q.waiting.len(), q.atMost())
+	return q.parted
 }
 
 // atMost is how many can go together.

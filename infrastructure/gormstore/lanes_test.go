@@ -78,6 +78,72 @@ func TestWhoFinishesGoesBeforeAllWhoBegin(t *testing.T) {
 	assert.Equal(t, []int{8, 9}, q.Next())
 }
 
+// parting is a queue that so many have just left, in which some wait who finish and some who begin.
+func parting(lanes, left, finish, begin int) *gormstore.Queue {
+	q := gormstore.NewQueue(lanes, time.Millisecond)
+	q.Pass(left)
+	for range finish {
+		q.Return()
+	}
+	for range begin {
+		q.Come()
+	}
+	return q
+}
+
+func TestWhoFinishesGoesWithoutWhoBeginsWhenAllAreThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		lanes, left, finish, begin int
+		together                   int
+	}{
+		"all of the last company":                {1, 8, 3, 5, 3},
+		"more than them":                         {1, 8, 3, 9, 3},
+		"one is elsewhere":                       {1, 8, 3, 4, 7},
+		"nobody finishes":                        {1, 8, 0, 8, 8},
+		"nobody begins":                          {1, 8, 8, 0, 8},
+		"nobody is known":                        {1, 0, 3, 5, 8},
+		"as many as can go together":             {1, 90, 3, 47, 3},
+		"one less than that":                     {1, 90, 3, 46, 49},
+		"more who finish than can go together":   {1, 90, 60, 20, 50},
+		"more lanes than one: others can go now": {2, 8, 3, 5, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Len(t, parting(c.lanes, c.left, c.finish, c.begin).Next(), c.together)
+		})
+	}
+}
+
+func TestWhoBeginsIsNotPassedOverTwice(t *testing.T) {
+	q := parting(1, 8, 4, 4)
+	assert.Equal(t, []int{0, 1, 2, 3}, q.Next())
+	q.Pass(4)
+	for range 8 {
+		q.Return()
+	}
+	assert.Len(t, q.Next(), 12)
+	q.Pass(12)
+	q.Return()
+	for range 11 {
+		q.Come()
+	}
+	assert.Len(t, q.Next(), 1, "the next ones are")
+}
+
+func TestHowManyWereThereIsForgottenByAndBy(t *testing.T) {
+	q := gormstore.NewQueue(1, time.Millisecond)
+	q.Pass(10)
+	companies := 0
+	for gone := 0; gone != 1; companies++ {
+		q.Return()
+		for range 7 {
+			q.Come()
+		}
+		gone = len(q.Next())
+		q.Pass(8)
+	}
+	assert.Equal(t, 6, companies, "ten are eight after five of them")
+}
+
 func TestOneGathersThoseWhoWait(t *testing.T) {
 	q := gormstore.NewQueue(1, time.Millisecond)
 	assert.Equal(t, gormstore.First, q.Come())

@@ -10,6 +10,7 @@ import "time"
 // Databases wait in this way for others to commit with (PostgreSQL's commit_delay).
 type patience struct {
 	expected int       // who went last, and who had come meanwhile
+	most     float64   // the largest number of those lately; it is forgotten by and by
 	went     time.Time // when they had
 	vain     int       // how often in a row it was waited for nothing
 	rest     int       // so many companies go without waiting
@@ -20,11 +21,20 @@ const (
 	vainAtMost = 6
 	// patienceAtMost is the longest wait for company.
 	patienceAtMost = companyTime / 10
+	// remembered is what is left of the most after each company.
+	remembered = 0.95
 )
 
 // expect says that so many have gone, while so many wait.
 func (p *patience) expect(members, waiting int, now time.Time) {
 	p.expected, p.went = members+waiting, now
+	p.most = max(float64(p.expected), remembered*p.most)
+}
+
+// areAll tells whether all wait who were there at once lately, or as many of them as can go together: so none of them is
+// elsewhere, at a provider, say.
+func (p *patience) areAll(waiting, atMost int) bool {
+	return p.most > 0 && float64(waiting) >= min(p.most, float64(atMost))
 }
 
 // isWorthwhile tells whether to wait for as many as can go together, by what each takes. It is asked once for each company.
