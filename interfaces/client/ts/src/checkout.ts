@@ -97,27 +97,27 @@ export function createCheckout({
 
   const pay = async (orderId: string, payment: Payment, run: Paying): Promise<Receipt> => {
     let end: PaymentState | undefined;
-    let meant: Intent | undefined;
+    let intent: Intent | undefined;
     try {
       const body = bodyOf(payment);
       run.told({ status: 'sending', tries: 1 });
       run.seen = intents.of(orderId);
       return await alone(prefix + orderId, run.span.signal, async (locked) => {
-        // What another tab has sent goes before what stands: this tab's own may have been written over it.
-        const stands = (): Intent | undefined => (run.seen?.sent ? run.seen : (intents.of(orderId) ?? run.seen));
-        let intent = stands();
+        intent = intents.of(orderId) ?? run.seen;
         if (!intent?.sent) {
           // A key has one request only: another tab may be about to send the one that stands there.
-          run.seen = { key: (!intent?.body && intent?.key) || newKey(), body };
-          intents.keep(orderId, run.seen);
-          // Without a lock it may begin at the same moment: the intent that stands in the end is that of both.
-          if (!locked) await sleep(settling);
-          intent = stands()!;
+          const key = intent && (intent.body ?? body) === body ? intent.key : newKey();
+          intents.keep(orderId, (intent = run.seen = { key, body }));
+          if (!locked) {
+            // Another tab may begin at the same moment. What it has sent, or else what stands in the end, is that of both.
+            await sleep(settling);
+            intent = run.seen.sent ? run.seen : (intents.of(orderId) ?? run.seen);
+            if (intent.sent) intents.keep(orderId, intent); // this tab's own has been written over it
+          }
         }
         intent.body ??= body;
-        meant = intent;
         try {
-          const call = confirmation(orderId, intent, () => intents.keep(orderId, intent));
+          const call = confirmation(orderId, intent, () => intents.keep(orderId, intent!));
           const receipt: Receipt = await send(service, call, run);
           end = settle(orderId, intent, receipt);
           return receipt;
@@ -127,7 +127,7 @@ export function createCheckout({
         }
       });
     } catch (error) {
-      end ??= standing(meant ?? run.seen);
+      end ??= standing(intent ?? run.seen);
       throw end.status === 'unknown' && !(error instanceof UnknownOutcome) ? new UnknownOutcome(end.key, error) : error;
     } finally {
       forget(orderId, run);

@@ -33,7 +33,7 @@ export function documentIn(text: string): any {
 export const problemIn = (document: any): Problem | undefined =>
   isText(document?.code) && isText(document.retry) ? document : undefined;
 
-export const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+export const isText = (value: unknown): boolean => typeof value === 'string' && !!value;
 
 /** Whether to send the request again after an answer that is no success: what a problem advises, else what the status
  * suggests. A try without an answer is repeated anyhow. */
@@ -44,8 +44,8 @@ export const isForAnotherTry = (status: number, problem?: Problem): boolean =>
  * read asks for none. A date is compared with the answer's own Date where the page may read that, so that a clock which
  * is wrong here does not matter. */
 export function retryAfter(headers: Headers, now: number): number {
-  const text = headers.get('retry-after')?.trim() ?? '';
-  const wait = /^\d+$/.test(text) ? +text * 1000 : instant(text) - (instant(headers.get('date')!) || now);
+  const text = headers.get('retry-after')!;
+  const wait = /^ *\d+ *$/.test(text) ? +text * 1000 : instant(text) - (instant(headers.get('date')!) || now);
   return Math.min(Math.max(wait || 0, 0), 30_000);
 }
 

@@ -145,6 +145,7 @@ suite('in Chromium', () => {
       const at = Date.now() + 100;
       await Promise.all([clicks(first, at), clicks(second, at + later)]);
       await Promise.all([shows(first, /paid/), shows(second, /paid/)]);
+      await first.waitForFunction(() => localStorage.length === 0);
       const sent = front.confirmations().map(({ key, body }) => [key, body]);
       assert.equal(new Set(sent.map(String)).size, new Set(sent.map(([key]) => key)).size, JSON.stringify(sent));
       await Promise.all([first.close(), second.close()]);

@@ -180,6 +180,44 @@ suite('storage', () => {
   }
 });
 
+// Another tab may have left it, or be about to send it.
+suite('a request that stands there and has not been sent', () => {
+  const left = { key: 'k', body: '{"amount":1000,"currency":"JPY","paymentMethod":"pm_a"}' };
+  const keeping = (intent) => {
+    const kept = storage();
+    kept.items.set('kakutei:o-1', JSON.stringify(intent));
+    return kept;
+  };
+
+  test('goes out under its key if it is the same', async () => {
+    const { pay, requests } = page(keeping(left), paid());
+    await pay();
+    assert.equal(requests[0].key, 'k');
+  });
+
+  test('does not share its key with another one', async () => {
+    const { pay, requests } = page(keeping(left), paid());
+    await pay(other);
+    assert.notEqual(requests[0].key, 'k');
+    assert.equal(requests[0].body, '{"amount":1000,"currency":"JPY","paymentMethod":"pm_b"}');
+  });
+
+  test('has been sent by another tab meanwhile: then it goes out here, too, and is kept', async (t) => {
+    let tell;
+    globalThis.addEventListener = (_, listener) => (tell = listener);
+    t.after(() => delete globalThis.addEventListener);
+    const kept = keeping(left);
+    const { pay, requests } = page(kept, { lost: 'reset' });
+    const paying = pay(other).catch(() => {});
+    tell({ key: 'kakutei:o-1', oldValue: JSON.stringify(left), newValue: JSON.stringify({ ...left, sent: true }) });
+    await until(() => requests.length === 1);
+    assert.equal(requests[0].key, 'k');
+    assert.equal(requests[0].body, left.body);
+    assert.deepEqual(JSON.parse(kept.items.get('kakutei:o-1')), { ...left, sent: true });
+    await paying;
+  });
+});
+
 suite('what the page renders', () => {
   test('idle, sending, waiting second by second, sending, paid', () =>
     inItsOwnTime(async () => {
