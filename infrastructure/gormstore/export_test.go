@@ -230,6 +230,7 @@ type Database struct {
 
 	mu        sync.Mutex
 	companies []int
+	sent      []int // statements in each
 }
 
 // NewDatabase has one lane.
@@ -275,9 +276,19 @@ func (d *Database) Go(ctx context.Context, about string) error {
 
 // GoBy is Go by the lanes for reads, or for payments, told when another one sends it.
 func (d *Database) GoBy(ctx context.Context, about string, reads bool, sends func()) error {
-	w := write{statement: statement{sql: "UPDATE t SET a = $1 WHERE b = $2", args: []any{"a", about}}.typed("text", "text")}
+	return d.goAs(ctx, about, "UPDATE t SET a = $1 WHERE b = $2", way{reads: reads, sends: sends})
+}
+
+// Finish is Go of who has begun before. It sends another statement.
+func (d *Database) Finish(ctx context.Context, about string) error {
+	return d.goAs(ctx, about, "UPDATE t SET a = $1, c = 1 WHERE b = $2", way{wait: port.Finishing})
+}
+
+func (d *Database) goAs(ctx context.Context, about, sql string, as way) error {
+	as.whole = true
+	w := write{statement: statement{sql: sql, args: []any{"a", about}}.typed("text", "text")}
 	w.holds = []any{about}
-	l, err := d.lanes.open(ctx, way{reads: reads, whole: true, sends: sends}, false, []write{w}, nil)
+	l, err := d.lanes.open(ctx, as, false, []write{w}, nil)
 	if err != nil {
 		return err
 	}
@@ -291,6 +302,14 @@ func (d *Database) Companies() []int {
 	defer d.mu.Unlock()
 	defer func() { d.companies = nil }()
 	return d.companies
+}
+
+// Sent is how many statements went in each, since they were asked for last.
+func (d *Database) Sent() []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.sent = nil }()
+	return d.sent
 }
 
 // Held is how many things somebody holds.
@@ -309,7 +328,7 @@ func (quickLink) now() time.Time                                       { return 
 func (quickLink) end()                                                 {}
 func (quickLink) exchange(context.Context, []write, ...question) error { return nil }
 
-func (l quickLink) commit(ctx context.Context, _ []write) error {
+func (l quickLink) commit(ctx context.Context, writes []write) error {
 	d := l.database
 	if d.fails != nil {
 		d.fails(l.members)
@@ -322,6 +341,7 @@ func (l quickLink) commit(ctx context.Context, _ []write) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.companies = append(d.companies, l.members)
+	d.sent = append(d.sent, len(writes))
 	return nil
 }
 

@@ -398,7 +398,7 @@ func (q *queue) next() []*member {
 func (q *queue) parts(n int) bool {
 	finishing := q.waiting.ahead
 	q.parted = !q.parted && finishing > 0 && finishing < n && q.width.lanes() == 1 &&
-		q.patience.areAll(q.waiting.len(), q.atMost())
+		q.patience.areAll(q.waiting.len())
 	return q.parted
 }
 

@@ -31,11 +31,8 @@ func (p *patience) expect(members, waiting int, now time.Time) {
 	p.most = max(float64(p.expected), remembered*p.most)
 }
 
-// areAll tells whether all wait who were there at once lately, or as many of them as can go together: so none of them is
-// elsewhere, at a provider, say.
-func (p *patience) areAll(waiting, atMost int) bool {
-	return p.most > 0 && float64(waiting) >= min(p.most, float64(atMost))
-}
+// areAll tells whether all wait who were there at once lately: so none of them is elsewhere, at a provider, say.
+func (p *patience) areAll(waiting int) bool { return p.most > 0 && float64(waiting) >= p.most }
 
 // isWorthwhile tells whether to wait for as many as can go together, by what each takes. It is asked once for each company.
 func (p *patience) isWorthwhile(waiting, atMost int, each time.Duration, now time.Time) bool {

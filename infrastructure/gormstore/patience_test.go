@@ -52,6 +52,40 @@ func TestThoseWhoWentTogetherAreWaitedFor(t *testing.T) {
 	}
 }
 
+// Half of them begin with what the others end with, and so it would stay.
+func TestWhoBeginAndFinishComeToDoTheSameAtTheSameTime(t *testing.T) {
+	for _, n := range []int{4, 8, 32} {
+		d := gormstore.NewDatabase(t, 2*time.Millisecond, nil)
+		var companies, sent []int
+		synctest.Test(t, func(t *testing.T) {
+			var all sync.WaitGroup
+			end := time.Now().Add(time.Second)
+			for client := range n {
+				all.Go(func() {
+					about := fmt.Sprint("order ", client)
+					for turn := client; time.Now().Before(end); turn++ {
+						time.Sleep(time.Duration(200+10*client) * time.Microsecond)
+						if turn%2 == 0 {
+							assert.NoError(t, d.Go(t.Context(), about))
+						} else {
+							assert.NoError(t, d.Finish(t.Context(), about))
+						}
+					}
+				})
+			}
+			time.Sleep(time.Second / 2)
+			d.Companies()
+			d.Sent()
+			time.Sleep(time.Second/2 - time.Nanosecond)
+			companies, sent = d.Companies(), d.Sent()
+			all.Wait()
+		})
+		assert.Equal(t, slices.Repeat([]int{n}, len(companies)), companies)
+		assert.Equal(t, slices.Repeat([]int{1}, len(sent)), sent)
+		assert.Greater(t, len(companies), 175)
+	}
+}
+
 func TestOneAloneWaitsForNobody(t *testing.T) {
 	companies := during(t, gormstore.NewDatabase(t, 2*time.Millisecond, nil), 1,
 		func(int) time.Duration { return 501 * time.Microsecond })
