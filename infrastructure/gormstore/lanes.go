@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -25,7 +26,7 @@ import (
 type lanes struct {
 	connect func(ctx context.Context, w way) (link, error)
 	sql     builder
-	wait    time.Duration // the longest one for a lane
+	wait    time.Duration // the longest one for a lane: half of what one waits for a connection
 
 	mu     sync.Mutex
 	queues [kinds]queue
@@ -62,7 +63,7 @@ func long(members int) time.Duration {
 }
 
 func newLanes(connect func(context.Context, way) (link, error), b builder, c Config) *lanes {
-	l := &lanes{connect: connect, sql: b, wait: c.LockTimeout, held: map[any]int{}}
+	l := &lanes{connect: connect, sql: b, wait: c.LockTimeout / 2, held: map[any]int{}}
 	for i := range l.queues {
 		l.queues[i].width, l.queues[i].each = newWidth(max(1, c.Pool)), beforehand
 	}
@@ -99,21 +100,20 @@ func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, que
 	m.queue = q
 	switch l.enter(q, m, alone) {
 	case ofItsOwn:
-		c, err := l.connect(ctx, w)
-		if err != nil {
-			l.drop(m)
-			return nil, err
-		}
-		return holdingLink{c, func() { l.drop(m) }}, nil
+		return l.beside(ctx, w, m)
 	case first:
 		l.form(q, m)
 	case waits:
 	}
 	g, err := l.turn(ctx, q, m)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoLane):
+		w.waited = true
+		return l.beside(ctx, w, m)
+	case err != nil:
+		l.drop(m)
 		return nil, err
-	}
-	if g != nil {
+	case g != nil:
 		return memberLink{m, g}, nil
 	}
 	w.onLane = true
@@ -128,24 +128,42 @@ func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, que
 	return lane, nil
 }
 
-// turn waits for a lane; without a group it is for this one alone.
+// errNoLane says that there was none in time: whatever becomes of the lanes, there may be a connection.
+var errNoLane = errors.New("no lane")
+
+// turn waits for a lane; without a group it is for this one alone. Error: errNoLane, or port.ErrUnavailable when there is no
+// more time for anything.
 func (l *lanes) turn(ctx context.Context, q *queue, m *member) (*group, error) {
 	select {
 	case g := <-m.turn:
 		return g, nil
 	default:
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.wait)
-	defer cancel()
+	enough := time.NewTimer(l.wait)
+	defer enough.Stop()
+	var err error
 	select {
 	case g := <-m.turn:
 		return g, nil
+	case <-enough.C:
+		err = errNoLane
 	case <-ctx.Done():
+		err = port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, ctx.Err()))
 	}
 	if l.withdraw(q, m) {
-		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, ctx.Err()))
+		return nil, err
 	}
 	return <-m.turn, nil
+}
+
+// beside has a transaction go by no lane, on a connection of its own.
+func (l *lanes) beside(ctx context.Context, w way, m *member) (link, error) {
+	c, err := l.connect(ctx, w)
+	if err != nil {
+		l.drop(m)
+		return nil, err
+	}
+	return holdingLink{c, func() { l.drop(m) }}, nil
 }
 
 // holdingLink is a way of its own for one who holds what others may ask for.
@@ -274,15 +292,11 @@ func (l *lanes) ended(m *member, started time.Time) {
 	l.mu.Unlock()
 }
 
-// withdraw has a transaction wait no more. False: it has its turn already.
+// withdraw has a transaction wait no more; it holds what it held. False: it has its turn already.
 func (l *lanes) withdraw(q *queue, m *member) bool {
 	l.mu.Lock()
-	waited := q.waiting.remove(m)
-	l.mu.Unlock()
-	if waited {
-		l.drop(m)
-	}
-	return waited
+	defer l.mu.Unlock()
+	return q.waiting.remove(m)
 }
 
 // pass leaves a lane to those who wait, and tells how many have gone by it who may come back at once.

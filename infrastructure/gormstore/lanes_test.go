@@ -2,13 +2,18 @@ package gormstore_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kakutei/application/port"
+	"kakutei/domain/idempotency"
 	"kakutei/infrastructure/gormstore"
+	"kakutei/infrastructure/gormstore/gormtest"
 )
 
 // queueOf is a queue in which so many wait.
@@ -170,19 +175,72 @@ func TestWhoAsksForWhatAnotherHoldsGoesByAWayOfItsOwn(t *testing.T) {
 	assert.Zero(t, q.Held())
 }
 
-func TestWhoWithdrawsWaitsNoMoreAndHoldsNothing(t *testing.T) {
+func TestWhoWithdrawsWaitsNoMoreAndHoldsWhatItHeld(t *testing.T) {
 	q := gormstore.NewQueue(1, 25*time.Millisecond)
 	for i := range 5 {
 		q.Come(fmt.Sprint("order ", i))
 	}
 	assert.Equal(t, []int{0, 1}, q.Next())
 	assert.True(t, q.Withdraw(3))
-	assert.Equal(t, 4, q.Held())
 	assert.False(t, q.Withdraw(3), "only once")
+	assert.Equal(t, gormstore.OfItsOwn, q.Come("order 3"), "it goes on, or lets go of it")
+	q.Drop(5)
+	q.Drop(3)
 	assert.Equal(t, 4, q.Held())
 	assert.Equal(t, gormstore.Waits, q.Come("order 3"))
 	assert.Equal(t, []int{2, 4}, q.Next(), "nobody else has lost his place")
-	assert.Equal(t, []int{5}, q.Next())
+	assert.Equal(t, []int{6}, q.Next())
+}
+
+// However few lanes there are, and whatever they wait for: a payment that has waited for one for half of the time goes on a
+// connection of its own.
+func TestNobodyIsRefusedForWantOfALane(t *testing.T) {
+	const takes = 800 * time.Millisecond
+	d := gormstore.NewDatabase(t, takes, nil)
+	d.Together(1)
+	synctest.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var longest time.Duration
+		started := time.Now()
+		for client := range 40 {
+			all.Go(func() {
+				assert.NoError(t, d.Go(t.Context(), fmt.Sprint("order ", client)))
+				mu.Lock()
+				defer mu.Unlock()
+				longest = max(longest, time.Since(started))
+			})
+		}
+		time.Sleep(600 * time.Millisecond)
+		assert.Equal(t, 40, d.Held(), "who goes on holds what it held")
+		all.Wait()
+		assert.LessOrEqual(t, longest, gormtest.LockTimeout/2+takes)
+		assert.Zero(t, d.Held())
+	})
+}
+
+// Who has waited for a lane and then waits for a connection waits no longer than for a connection alone.
+func TestWhoWaitsForALaneAndThenForAConnectionIsRefusedInTime(t *testing.T) {
+	const lockTimeout = 2 * time.Second
+	s := gormtest.PostgreSQL(t).OpenWaiting(t, 1, lockTimeout)
+	require.NoError(t, s.Do(t.Context(), port.Fully, func(tx port.Tx) error {
+		tx.Now() // this one has the connection
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				started := time.Now()
+				assert.ErrorIs(t, s.Read(t.Context(), func(tx port.Tx) error {
+					_, err := tx.Records().Find(t.Context(), idempotency.Scope{Key: idempotency.Key(fmt.Sprint("none-", i))})
+					return err
+				}), port.ErrUnavailable)
+				took := time.Since(started)
+				assert.GreaterOrEqual(t, took, lockTimeout*9/10)
+				assert.Less(t, took, lockTimeout*14/10, "not as long as for both")
+			})
+		}
+		all.Wait()
+		return nil
+	}))
 }
 
 func TestWhoHasHisTurnCannotWithdraw(t *testing.T) {

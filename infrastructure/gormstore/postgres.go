@@ -80,7 +80,11 @@ func (e *postgresEngine) close() error {
 }
 
 func (e *postgresEngine) open(ctx context.Context, w way) (link, error) {
-	acquire, cancel := context.WithTimeout(ctx, e.lockTimeout)
+	wait := e.lockTimeout
+	if w.waited {
+		wait /= 2
+	}
+	acquire, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	err := e.turns.take(acquire, w.finishes())
 	if err != nil {

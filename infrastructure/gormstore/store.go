@@ -52,6 +52,7 @@ type way struct {
 	sends    func() // told if a company has sent that before the transaction has its turn; may be nil
 	onLane   bool   // others wait behind it
 	together int    // for so many transactions; 0: for one
+	waited   bool   // for a lane, in vain: half of the time is over
 }
 
 // finishes tells whether it is for what goes before all who begin.
