@@ -147,6 +147,9 @@ func NewTurns(n int) Turns { return Turns{newTurns(n)} }
 // Take waits for one.
 func (t Turns) Take(ctx context.Context, ahead bool) error { return t.turns.take(ctx, ahead) }
 
+// TakeFree takes one that nobody has.
+func (t Turns) TakeFree() bool { return t.turns.takeFree() }
+
 // Give gives it to the next.
 func (t Turns) Give() { t.turns.give() }
 
@@ -159,6 +162,15 @@ func (s *Store) WaitForTurns() int {
 	turns.mu.Lock()
 	defer turns.mu.Unlock()
 	return turns.waiting.len()
+}
+
+// ConnectBesideLanes takes a connection as one does who has waited for a lane, and gives it back.
+func (s *Store) ConnectBesideLanes(ctx context.Context) error {
+	l, err := s.connect(ctx, way{waited: true})
+	if err == nil {
+		l.end()
+	}
+	return err
 }
 
 // Queue is who waits for a lane, and what is held.

@@ -26,7 +26,7 @@ import (
 type lanes struct {
 	connect func(ctx context.Context, w way) (link, error)
 	sql     builder
-	wait    time.Duration // the longest one for a lane: half of what one waits for a connection
+	wait    time.Duration // the longest one for a lane
 
 	mu     sync.Mutex
 	queues [kinds]queue
@@ -63,7 +63,7 @@ func long(members int) time.Duration {
 }
 
 func newLanes(connect func(context.Context, way) (link, error), b builder, c Config) *lanes {
-	l := &lanes{connect: connect, sql: b, wait: c.LockTimeout / 2, held: map[any]int{}}
+	l := &lanes{connect: connect, sql: b, wait: c.LockTimeout, held: map[any]int{}}
 	for i := range l.queues {
 		l.queues[i].width, l.queues[i].each = newWidth(max(1, c.Pool)), beforehand
 	}
@@ -128,7 +128,8 @@ func (l *lanes) open(ctx context.Context, w way, alone bool, writes []write, que
 	return lane, nil
 }
 
-// errNoLane says that there was none in time: whatever becomes of the lanes, there may be a connection.
+// errNoLane says that there was none in time. There may be a connection that nobody uses: how many lanes a database takes is
+// found out by and by.
 var errNoLane = errors.New("no lane")
 
 // turn waits for a lane; without a group it is for this one alone. Error: errNoLane, or port.ErrUnavailable when there is no

@@ -79,14 +79,18 @@ func (e *postgresEngine) close() error {
 	return nil
 }
 
+// errAllTaken is for who cannot wait.
+var errAllTaken = errors.New("all are in use")
+
 func (e *postgresEngine) open(ctx context.Context, w way) (link, error) {
-	wait := e.lockTimeout
-	if w.waited {
-		wait /= 2
-	}
-	acquire, cancel := context.WithTimeout(ctx, wait)
+	acquire, cancel := context.WithTimeout(ctx, e.lockTimeout)
 	defer cancel()
-	err := e.turns.take(acquire, w.finishes())
+	var err error
+	if !w.waited {
+		err = e.turns.take(acquire, w.finishes())
+	} else if !e.turns.takeFree() {
+		err = errAllTaken
+	}
 	if err != nil {
 		return nil, port.ErrUnavailable.Because(fmt.Errorf("%w: %w", errNoConnection, err))
 	}

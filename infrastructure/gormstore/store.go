@@ -52,7 +52,7 @@ type way struct {
 	sends    func() // told if a company has sent that before the transaction has its turn; may be nil
 	onLane   bool   // others wait behind it
 	together int    // for so many transactions; 0: for one
-	waited   bool   // for a lane, in vain: half of the time is over
+	waited   bool   // for a lane, in vain: it waits for nobody else
 }
 
 // finishes tells whether it is for what goes before all who begin.

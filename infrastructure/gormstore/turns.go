@@ -40,6 +40,17 @@ func (t *turns) take(ctx context.Context, ahead bool) error {
 	return nil // it came at the same moment
 }
 
+// takeFree takes a turn if one is free. Nobody waits then.
+func (t *turns) takeFree() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.free == 0 {
+		return false
+	}
+	t.free--
+	return true
+}
+
 // give is for who has had his.
 func (t *turns) give() {
 	t.mu.Lock()

@@ -29,7 +29,13 @@ func TestNoTurnIsLostByWhoGivesUp(t *testing.T) {
 		working.Go(func() {
 			for n := range rounds {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n%20)*20*time.Microsecond)
-				err := turns.Take(ctx, (c+n)%3 == 0)
+				var err error
+				switch {
+				case (c+n)%5 > 0:
+					err = turns.Take(ctx, (c+n)%3 == 0)
+				case !turns.TakeFree():
+					err = context.DeadlineExceeded
+				}
 				cancel()
 				if err != nil {
 					if assert.ErrorIs(t, err, context.DeadlineExceeded) {
@@ -53,7 +59,10 @@ func TestNoTurnIsLostByWhoGivesUp(t *testing.T) {
 	for range most {
 		require.NoError(t, turns.Take(over, false), "all are free again")
 	}
+	assert.False(t, turns.TakeFree())
 	assert.Error(t, turns.Take(over, true))
+	turns.Give()
+	assert.True(t, turns.TakeFree())
 }
 
 // endings are who has ended, one after the other.
