@@ -13,20 +13,25 @@ import (
 // connection, and wait behind it for what this process knows already. It guards nothing, and answers nothing that the
 // store would not. While a run's call is under way its record is known, and a duplicate is told so. While one of its
 // transactions is under way only the store knows what stands: a duplicate waits for its end, without a connection, and
-// asks then.
+// asks then. Who has waited for the reservation also waits for a quick call, and its outcome: the run goes first.
 type gate struct {
 	mu   sync.Mutex
 	runs map[idempotency.Scope]*pass
 }
 
-// patience is how long a duplicate waits at the gate: as long as a reservation does in the store (port.Briefly).
-const patience = 100 * time.Millisecond
+const (
+	// patience is how long a duplicate waits at the gate: as long as a reservation does in the store (port.Briefly).
+	patience = 100 * time.Millisecond
+	// quick is a call whose duplicates need not be told that it is in progress.
+	quick = 10 * time.Millisecond
+)
 
 // pass is a run as its duplicates find it.
 type pass struct {
 	request idempotency.Request
 	held    *held // while the call runs
-	turn    *turn // of those who wait for a transaction's end; nil while nobody does
+	turn    *turn // of those who have come while a transaction, or its reservation and the call, is under way; nil: of nobody
+	before  *turn // of those who came before the call was over
 }
 
 // held is the record that a run holds, and when its lease began at the earliest, by this process's clock.
@@ -41,10 +46,10 @@ func (h *held) now(c Config) time.Time {
 	return h.record.LeaseEnds.Add(c.Now().Sub(h.begun) - c.Lease)
 }
 
-// turn is the end of a transaction: the record is held then, or the run is over.
+// turn is the end of what some wait for.
 type turn struct {
 	over chan struct{}
-	held *held
+	held *held // what the run has held since they wait; nil: nothing
 }
 
 func newGate() *gate { return &gate{runs: map[idempotency.Scope]*pass{}} }
@@ -74,14 +79,25 @@ func (g *gate) hold(p *pass, h *held) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p.held = h
-	p.end()
+	if p.turn == nil {
+		return
+	}
+	p.turn.held = h
+	waiting := p.turn
+	time.AfterFunc(quick, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if p.turn == waiting {
+			end(&p.turn)
+		}
+	})
 }
 
-// ask says that the call is over, and that a transaction is next.
+// ask says that the call is over, and that a transaction is next. Who comes from now on may find what it has written.
 func (g *gate) ask(p *pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.held = nil
+	p.held, p.before, p.turn = nil, p.turn, nil
 }
 
 // leave says that the run is over, or as good as that: what stands on record is everybody's to find.
@@ -91,16 +107,15 @@ func (g *gate) leave(s idempotency.Scope, p *pass) {
 	if g.runs[s] == p {
 		delete(g.runs, s)
 	}
-	p.end()
+	end(&p.before)
+	end(&p.turn)
 }
 
-func (p *pass) end() {
-	if p.turn == nil {
-		return
+func end(t **turn) {
+	if *t != nil {
+		close((*t).over)
+		*t = nil
 	}
-	p.turn.held = p.held
-	close(p.turn.over)
-	p.turn = nil
 }
 
 // enter passes the gate, or answers a duplicate of what is being executed here. Who comes without a client has just read
@@ -112,29 +127,30 @@ func (r *run) enter(ctx context.Context) (answer Answer, answered bool, err erro
 			return Answer{}, false, nil
 		}
 		if turn != nil {
-			held = turn.wait(ctx, min(patience, r.config.LockTimeout))
+			held = r.gate.wait(ctx, turn, min(patience, r.config.LockTimeout))
+			if answer, answered, err := r.replay(ctx); answered || err != nil {
+				return answer, answered, err
+			}
 		}
 		if held != nil {
 			err := r.busy(ctx, held)
 			return Answer{}, err != nil, err
 		}
-		if answer, answered, err := r.replay(ctx); answered || err != nil {
-			return answer, answered, err
-		}
 	}
 }
 
-// wait returns what the run holds when its transaction is over. It is nil if that is nothing, or if this takes too long.
-func (t *turn) wait(ctx context.Context, patience time.Duration) *held {
+// wait returns what the run has held meanwhile, when its turn has come or this takes too long. It is nil if that is nothing.
+func (g *gate) wait(ctx context.Context, t *turn, patience time.Duration) *held {
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
 	select {
 	case <-t.over:
-		return t.held
 	case <-enough.C:
 	case <-ctx.Done():
 	}
-	return nil
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return t.held
 }
 
 // busy is the error that the record which another run holds would be answered with, if that is that it is in progress.

@@ -153,6 +153,10 @@ func TestDuplicatesThatComeBeforeTheReservationIsKnownAreToldWhenItIs(t *testing
 			assert.Empty(t, e, "nobody knows yet")
 		}
 		answer()
+		synctest.Wait()
+		for _, e := range storm {
+			assert.Empty(t, e, "the call may be quick")
+		}
 		assertToldToWait(t, storm...)
 		hangUp()
 		require.NoError(t, (<-first).err)
@@ -160,17 +164,91 @@ func TestDuplicatesThatComeBeforeTheReservationIsKnownAreToldWhenItIs(t *testing
 	})
 }
 
-// They are told what was so while they waited, also if the call ends before they are woken.
-func TestDuplicatesOfACallThatTakesNoTimeAreToldToWait(t *testing.T) {
-	inABubble(t, func(t *testing.T, d desk, s *slow) {
-		answer := s.delay(1)
-		first := d.sending(t, intent, (&operation{}).steps)
-		storm := []<-chan end{d.sending(t, intent, never(t)), d.sending(t, intent, never(t))}
-		answer()
-		assertToldToWait(t, storm...)
-		require.NoError(t, (<-first).err)
-		assert.Equal(t, 2, s.times())
-	})
+// Who would be told to wait has the outcome a moment later: so they let the run go first, and are answered from its record.
+func TestDuplicatesOfAQuickCallHaveItsOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasts  time.Duration
+		waited time.Duration
+	}{
+		"that takes no time":          {0, 0},
+		"that takes a few ms":         {9 * time.Millisecond, 9 * time.Millisecond},
+		"that is not so quick at all": {time.Second, 10 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inABubble(t, func(t *testing.T, d desk, s *slow) {
+				answer := s.delay(1)
+				o := &operation{call: func(context.Context) error { time.Sleep(c.lasts); return nil }}
+				first := d.sending(t, intent, o.steps)
+				storm := []<-chan end{d.sending(t, intent, never(t)), d.sending(t, intent, never(t))}
+				answer()
+				began := time.Now()
+				if c.lasts > c.waited {
+					assertToldToWait(t, storm...)
+					assert.Equal(t, c.waited, time.Since(began))
+					require.NoError(t, (<-first).err)
+					assert.Equal(t, 2, s.times())
+					return
+				}
+				done := <-first
+				require.NoError(t, done.err)
+				for _, e := range storm {
+					replayed := <-e
+					require.NoError(t, replayed.err)
+					assert.True(t, replayed.answer.Replayed)
+					assert.Equal(t, done.answer.Outcome, replayed.answer.Outcome)
+				}
+				assert.Equal(t, c.waited, time.Since(began))
+				assert.Equal(t, 4, s.times(), "two commits, and a read of the record for each")
+				assert.Equal(t, 2, s.read)
+			})
+		})
+	}
+}
+
+// Whatever becomes of the quick call's outcome: they are told what was so while they waited, and the store is not asked.
+func TestDuplicatesOfAQuickCallThatHaveNoOutcomeAreToldToWait(t *testing.T) {
+	silent := func(context.Context) error { return errOutside }
+	for name, c := range map[string]struct {
+		call   func(context.Context) error
+		slow   bool // to say that the outcome is on record
+		waited time.Duration
+	}{
+		"the call fails":         {silent, false, 0},
+		"it is slow to be kept":  {nil, true, 100 * time.Millisecond},
+		"it ends its lease late": {silent, true, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inABubble(t, func(t *testing.T, d desk, s *slow) {
+				answer := s.delay(1)
+				first := d.sending(t, intent, (&operation{call: c.call}).steps)
+				storm := []<-chan end{d.sending(t, intent, never(t)), d.sending(t, intent, never(t))}
+				kept := func() {}
+				if c.slow {
+					s.mu.Lock()
+					late := make(chan struct{})
+					s.late[2] = late
+					s.mu.Unlock()
+					kept = func() { close(late) }
+				}
+				began := time.Now()
+				answer()
+				synctest.Wait()
+				var after <-chan end
+				if c.slow {
+					time.Sleep(time.Millisecond)
+					after = d.sending(t, intent, (&operation{}).steps)
+				}
+				assertToldToWait(t, storm...)
+				assert.Equal(t, c.waited, time.Since(began))
+				assert.Equal(t, 2, s.times(), "the run's own")
+				kept()
+				<-first
+				if c.slow {
+					require.NoError(t, (<-after).err, "who comes when the call is over may find an outcome, and is told of none other")
+				}
+			})
+		})
+	}
 }
 
 // "In progress" would be wrong of an outcome that others may have read already.
