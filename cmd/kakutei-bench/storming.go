@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +35,7 @@ const (
 	lull       = 100 * time.Millisecond // from one storm's beginning to the next one's
 
 	alone      = "one client instead of a storm, every 100 ms"
+	strangers  = "one client, and 31 requests that are refused as they are read, every 100 ms"
 	everyLull  = "a storm every 100 ms"
 	backToBack = "storm upon storm, without a pause"
 )
@@ -46,7 +46,7 @@ func (b *bench) storms(ctx context.Context) (all storms, err error) {
 	if err != nil {
 		return all, err
 	}
-	all = storms{kinds: []string{alone, everyLull, backToBack}, of: map[string][]storm{}}
+	all = storms{kinds: []string{alone, strangers, everyLull, backToBack}, of: map[string][]storm{}}
 	for round := range b.rounds {
 		for i := range all.kinds {
 			kind := all.kinds[(i+round)%len(all.kinds)]
@@ -66,17 +66,19 @@ func (b *bench) storm(ctx context.Context, s *branch, kind string) (of storm, er
 	if err != nil {
 		return of, err
 	}
-	clients, pause := rush, lull
+	clients, pause, others := rush, lull, payment
 	switch kind {
 	case alone:
 		clients = 1
+	case strangers:
+		others = `{"amount":0,"currency":"JPY"}`
 	case backToBack:
 		pause = 0
 	}
 	of.answers = map[string]int{}
 	over, stormed := make(chan struct{}), make(chan error, 1)
 	err = settled(ctx, s.database, func() (int, error) {
-		go func() { stormed <- of.rage(ctx, s.service, orders, clients, pause, over) }()
+		go func() { stormed <- of.rage(ctx, s.service, orders, clients, others, pause, over) }()
 		measured, r, err := b.measure(ctx, meters{
 			services: []*instance{s.service}, database: s.database, crowded: true,
 		}, func() (ran, error) {
@@ -90,9 +92,10 @@ func (b *bench) storm(ctx context.Context, s *branch, kind string) (of storm, er
 	return of, err
 }
 
-// rage has so many clients pay one order under one key at the same moment, and again another one.
+// rage has so many clients pay one order under one key at the same moment, and again another one. The body is that of all
+// but one.
 func (of *storm) rage(
-	ctx context.Context, i *instance, orders *stock, clients int, pause time.Duration, over <-chan struct{},
+	ctx context.Context, i *instance, orders *stock, clients int, others string, pause time.Duration, over <-chan struct{},
 ) error {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()
@@ -102,7 +105,7 @@ func (of *storm) rage(
 		if err != nil {
 			return err
 		}
-		if err := of.strike(ctx, transport, i.base, p, clients); err != nil {
+		if err := of.strike(ctx, transport, i.base, p, clients, others); err != nil {
 			return err
 		}
 		select {
@@ -114,15 +117,21 @@ func (of *storm) rage(
 }
 
 // strike is one storm. One of its requests pays; what the others are told is counted.
-func (of *storm) strike(ctx context.Context, over http.RoundTripper, base string, p purchase, clients int) error {
+func (of *storm) strike(
+	ctx context.Context, over http.RoundTripper, base string, p purchase, clients int, others string,
+) error {
 	var all sync.WaitGroup
 	gate, told, errs := make(chan struct{}), make([]string, clients), make([]error, clients)
 	times := make([]time.Duration, clients)
 	for i := range clients {
 		all.Go(func() {
+			body := others
+			if i == clients/2 {
+				body = payment
+			}
 			<-gate
 			begun := time.Now()
-			told[i], errs[i] = raw(ctx, over, base, p)
+			told[i], errs[i] = raw(ctx, over, base, p, body)
 			times[i] = time.Since(begun)
 		})
 	}
@@ -144,10 +153,13 @@ func (of *storm) strike(ctx context.Context, over http.RoundTripper, base string
 	return fmt.Errorf("one order was paid %d times: %v", paid, told)
 }
 
+// payment is a confirmation's body.
+const payment = `{"amount":1000,"currency":"JPY"}`
+
 // raw sends a confirmation once. The answer is its status, its code if it is a problem, and whether it is a replay.
-func raw(ctx context.Context, over http.RoundTripper, base string, p purchase) (string, error) {
+func raw(ctx context.Context, over http.RoundTripper, base string, p purchase, sent string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/orders/"+p.order+"/confirm-payment",
-		bytes.NewReader([]byte(`{"amount":1000,"currency":"JPY"}`)))
+		strings.NewReader(sent))
 	if err != nil {
 		return "", err
 	}
