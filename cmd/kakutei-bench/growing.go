@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -15,8 +17,8 @@ type growth struct {
 	confirms, replays        map[string][]sample // on the databases "empty" and "grown", by round
 	bytes                    []size              // in the grown one
 	hot                      []updates           // of the service's confirmations, in both
-	beside, quiet            sample              // confirmations beside a sweep, and before it
-	above                    float64             // share of the answers beside it that took twice the quiet 99th in a hundred
+	beside, quiet            sample              // confirmations beside a sweep, and while it stands still
+	above, aboveWithout      float64             // share of the answers that took twice the quiet 99th in a hundred
 	longest                  time.Duration       // of them
 	swept                    time.Duration
 }
@@ -223,8 +225,12 @@ func (b *bench) growthRound(ctx context.Context, g *growth, name string, s *bran
 	return err
 }
 
-// besideASweep measures confirmations while expired records are swept, and before and after that. How long a sweep takes
-// is not known beforehand: beside it they are measured in spells, each with a stock that lasts for it.
+// pauses is how many spells beside a sweep there are for one in which it stands still.
+const pauses = 3
+
+// besideASweep measures confirmations while expired records are swept. How long a sweep takes is not known beforehand:
+// beside it they are measured in spells, each with a stock that lasts for it, and now and then in one in which the sweep is
+// stopped. So both are of the same minutes: what others do to the machine meanwhile is done to both.
 func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 	err := s.database.copies(ctx, "idempotency_records", likeRecord, map[string]string{
 		"idempotency_key": "CAST(CAST(md5('expired' || n) AS uuid) AS text)", "token": "CAST(md5('old' || n) AS uuid)",
@@ -233,8 +239,18 @@ func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 	if err != nil {
 		return err
 	}
-	during := 2 * b.seconds
-	measure := func(orders *stock, over <-chan struct{}) (sample, ran, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w, err := sweep(ctx, b.service, s.database.url)
+	if err != nil {
+		return err
+	}
+	during, orders := 2*b.seconds, &stock{}
+	fill := func() error {
+		orders.paid = nil // nobody asks for them again
+		return s.source.fill(ctx, orders, during)
+	}
+	measure := func(over <-chan struct{}) (sample, ran, error) {
 		return b.measure(ctx, meters{services: []*instance{s.service}, database: s.database}, func() (ran, error) {
 			return load(busiest, during, func() error {
 				select {
@@ -246,58 +262,95 @@ func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 			})
 		})
 	}
-	quiet := func() (sample, error) {
-		orders, err := s.stock(ctx, during)
-		if err != nil {
-			return sample{}, err
+	var without []sample
+	var calm []time.Duration // times without it
+	spell := 0
+	beside, times, err := spells(w.over, func() error {
+		if err := fill(); err != nil {
+			return err
 		}
-		measured, _, err := measure(orders, nil)
-		return measured, err
-	}
-	before, err := quiet()
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	over, swept := make(chan struct{}), make(chan error, 1)
-	begun := time.Now()
-	go func() {
-		defer close(over)
-		cmd := exec.CommandContext(ctx, b.service, "sweep", "--database-url", s.database.url)
-		said, err := cmd.CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, said)
+		if spell++; spell%pauses != 1 {
+			return nil
 		}
-		g.swept = time.Since(begun)
-		swept <- err
-	}()
-	orders := &stock{}
-	beside, times, err := spells(over, func() error {
-		orders.paid = nil // nobody asks for them again
-		return s.source.fill(ctx, orders, during)
-	}, func() (sample, ran, error) { return measure(orders, over) })
+		err := w.paused(func() error {
+			measured, r, err := measure(nil)
+			without, calm = append(without, measured), append(calm, r.times...)
+			return err
+		})
+		return errors.Join(err, fill())
+	}, func() (sample, ran, error) { return measure(w.over) })
 	if err != nil {
 		stop()
 	}
-	if err = errors.Join(err, <-swept); err != nil {
-		return err
-	}
-	after, err := quiet()
-	if err != nil {
+	if err = errors.Join(err, w.wait()); err != nil {
 		return err
 	}
 	left, err := s.database.number(ctx, "SELECT count(*) FROM idempotency_records WHERE expires_at <= now()")
 	if err == nil && left != 0 {
 		err = fmt.Errorf("%d expired records are still there", left)
 	}
-	g.beside, g.quiet = together(beside, times), results{{}: {before, after}}.middle(cell{})
-	late := 0
-	for _, t := range times {
-		if milliseconds(t) > 2*g.quiet.P99 {
-			late++
-		}
-	}
-	g.above, g.longest = float64(late)/float64(len(times)), percentile(times, 100)
+	g.swept, g.beside, g.quiet = w.took(), together(beside, times), together(without, calm)
+	g.above, g.aboveWithout = late(times, g.quiet.P99), late(calm, g.quiet.P99)
+	g.longest = percentile(times, 100)
 	return err
 }
+
+// late is the share of the times that are above twice as many milliseconds.
+func late(times []time.Duration, p99 float64) float64 {
+	n := 0
+	for _, t := range times {
+		if milliseconds(t) > 2*p99 {
+			n++
+		}
+	}
+	return float64(n) / float64(len(times))
+}
+
+// sweeping is a sweep that runs as a process of its own.
+type sweeping struct {
+	process      *os.Process
+	over         chan struct{} // closed when it has ended
+	err          error         // then
+	begun, ended time.Time
+	stood        time.Duration // how long it was stopped
+}
+
+func sweep(ctx context.Context, service, url string) (*sweeping, error) {
+	cmd := exec.CommandContext(ctx, service, "sweep", "--database-url", url)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	w := &sweeping{process: cmd.Process, over: make(chan struct{}), begun: time.Now()}
+	go func() {
+		defer close(w.over)
+		if err := cmd.Wait(); err != nil {
+			w.err = fmt.Errorf("%w: %s", err, said.String())
+		}
+		w.ended = time.Now()
+	}()
+	return w, nil
+}
+
+// paused has it stand still until fn has ended. If it is over already, so be it.
+func (w *sweeping) paused(fn func() error) error {
+	err := w.process.Signal(syscall.SIGSTOP)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	stopped := time.Now()
+	defer func() {
+		_ = w.process.Signal(syscall.SIGCONT)
+		w.stood += time.Since(stopped)
+	}()
+	return fn()
+}
+
+func (w *sweeping) wait() error {
+	<-w.over
+	return w.err
+}
+
+// took is how long it was at it.
+func (w *sweeping) took() time.Duration { return w.ended.Sub(w.begun) - w.stood }

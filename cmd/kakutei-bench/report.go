@@ -280,6 +280,7 @@ func (g growth) tables() []table {
 			{
 				"answers beside it that took longer than twice the p99 without, in a hundred", number("%.3f", 100*g.above), "0",
 			},
+			{"the same without it", number("%.3f", 100*g.aboveWithout), ""},
 			{"the longest, ms", number("%.0f", milliseconds(g.longest)), ""},
 		},
 	}
