@@ -16,7 +16,7 @@ import (
 func standIn(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "service")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700)) //nolint:gosec // it is to be executed
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 	return path
 }
 

@@ -60,7 +60,7 @@ func TestNoTurnIsLostByWhoGivesUp(t *testing.T) {
 		require.NoError(t, turns.Take(over, false), "all are free again")
 	}
 	assert.False(t, turns.TakeFree())
-	assert.Error(t, turns.Take(over, true))
+	require.Error(t, turns.Take(over, true))
 	turns.Give()
 	assert.True(t, turns.TakeFree())
 }
