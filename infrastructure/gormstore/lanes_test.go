@@ -217,8 +217,10 @@ func TestNobodyIsRefusedForWantOfALane(t *testing.T) {
 		}
 		time.Sleep(gormtest.LockTimeout + takes/2)
 		synctest.Wait()
+		mu.Lock()
 		assert.Less(t, ended, 20)
 		assert.Equal(t, 40-ended, d.Held(), "who goes on holds what it held")
+		mu.Unlock()
 		all.Wait()
 		assert.Zero(t, refused)
 		assert.Equal(t, gormtest.LockTimeout+takes, longest)
