@@ -272,7 +272,7 @@ func (b *bench) besideASweep(ctx context.Context, g *growth, s *branch) error {
 		if spell++; spell%pauses != 1 {
 			return nil
 		}
-		err := w.paused(func() error {
+		err := w.paused(s.isAtRest(ctx), func() error {
 			measured, r, err := measure(nil)
 			without, calm = append(without, measured), append(calm, r.times...)
 			return err
@@ -333,18 +333,39 @@ func sweep(ctx context.Context, service, url string) (*sweeping, error) {
 	return w, nil
 }
 
-// paused has it stand still until fn has ended. If it is over already, so be it.
-func (w *sweeping) paused(fn func() error) error {
-	err := w.process.Signal(syscall.SIGSTOP)
-	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
+// paused has it stand still until fn has ended, at rest: the server would end a transaction in which nothing happens. If it
+// is over already, so be it.
+func (w *sweeping) paused(isAtRest func() (bool, error), fn func() error) error {
 	stopped := time.Now()
-	defer func() {
+	defer func() { w.stood += time.Since(stopped) }()
+	for {
+		err := w.process.Signal(syscall.SIGSTOP)
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		time.Sleep(momentOfRest) // what it has sent before is done
+		rests, err := isAtRest()
+		if err == nil && rests {
+			err = fn()
+		}
 		_ = w.process.Signal(syscall.SIGCONT)
-		w.stood += time.Since(stopped)
-	}()
-	return fn()
+		if rests || err != nil {
+			return err
+		}
+		time.Sleep(momentOfRest)
+	}
+}
+
+// momentOfRest is longer than a batch of the sweep, and shorter than its rest.
+const momentOfRest = 100 * time.Millisecond
+
+// isAtRest tells whether no transaction is under way, while nobody pays.
+func (s *branch) isAtRest(ctx context.Context) func() (bool, error) {
+	return func() (bool, error) {
+		n, err := s.database.number(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'`)
+		return n == 0, err
+	}
 }
 
 func (w *sweeping) wait() error {

@@ -29,7 +29,13 @@ func TestASweepStandsStillWhilePaymentsAreMeasuredWithoutIt(t *testing.T) {
 		return err == nil && bytes.Contains(stat, []byte(") T "))
 	}
 	const stood = 300 * time.Millisecond
-	require.ErrorIs(t, w.paused(func() error {
+	asked := 0
+	restsThen := func() (bool, error) {
+		asked++
+		return asked == 3, nil
+	}
+	require.ErrorIs(t, w.paused(restsThen, func() error {
+		assert.Equal(t, 3, asked)
 		assert.Eventually(t, isStopped, 10*time.Second, time.Millisecond)
 		require.NoError(t, os.WriteFile(on, nil, 0o600))
 		select {
@@ -41,7 +47,8 @@ func TestASweepStandsStillWhilePaymentsAreMeasuredWithoutIt(t *testing.T) {
 	}), assert.AnError)
 	require.NoError(t, w.wait())
 	assert.LessOrEqual(t, w.took(), time.Since(w.begun)-stood)
-	require.NoError(t, w.paused(func() error { return nil }), "it is over")
+	rests := func() (bool, error) { return true, nil }
+	require.NoError(t, w.paused(rests, func() error { return nil }), "it is over")
 }
 
 func TestASweepThatFailsSaysWhy(t *testing.T) {
