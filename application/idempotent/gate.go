@@ -29,9 +29,9 @@ const (
 // pass is a run as its duplicates find it.
 type pass struct {
 	request idempotency.Request
-	held    *held // while the call runs
-	turn    *turn // of those who have come while a transaction, or its reservation and the call, is under way; nil: of nobody
-	before  *turn // of those who came before the call was over
+	held    *held   // while the call runs
+	turn    *turn   // of those who have come while a transaction, or its reservation and the call, is under way; nil: of nobody
+	before  []*turn // of those who came before a call was over: a run that is in doubt may make more than one
 }
 
 // held is the record that a run holds, and when its lease began at the earliest, by this process's clock.
@@ -40,8 +40,8 @@ type held struct {
 	begun  time.Time
 }
 
-// now is the store's time, as far as this process can tell. It is never behind it: a lease that is over is never taken for
-// one that is not.
+// now is the store's time, as far as this process can tell. It is never behind it while the process's clock runs: a lease that
+// is over is not taken for one that is not.
 func (h *held) now(c Config) time.Time {
 	return h.record.LeaseEnds.Add(c.Now().Sub(h.begun) - c.Lease)
 }
@@ -97,7 +97,11 @@ func (g *gate) hold(p *pass, h *held) {
 func (g *gate) ask(p *pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.held, p.before, p.turn = nil, p.turn, nil
+	p.held = nil
+	if p.turn != nil {
+		p.before = append(p.before, p.turn)
+		p.turn = nil
+	}
 }
 
 // leave says that the run is over, or as good as that: what stands on record is everybody's to find.
@@ -107,7 +111,10 @@ func (g *gate) leave(s idempotency.Scope, p *pass) {
 	if g.runs[s] == p {
 		delete(g.runs, s)
 	}
-	end(&p.before)
+	for _, t := range p.before {
+		close(t.over)
+	}
+	p.before = nil
 	end(&p.turn)
 }
 

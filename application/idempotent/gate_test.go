@@ -205,6 +205,27 @@ func TestDuplicatesOfAQuickCallHaveItsOutcome(t *testing.T) {
 	}
 }
 
+// A completion that was not applied is found out, and all of it is done again. Who has waited since the first call still has
+// the outcome as soon as there is one.
+func TestDuplicatesOfAQuickCallThatIsRepeatedHaveTheOutcome(t *testing.T) {
+	inABubble(t, func(t *testing.T, d desk, s *slow) {
+		d.store.LoseCommit(2, storetest.Undone)
+		answer := s.delay(1)
+		o := &operation{}
+		first := d.sending(t, intent, o.steps)
+		again := d.sending(t, intent, never(t))
+		began := time.Now()
+		answer()
+		done, replayed := <-first, <-again
+		require.NoError(t, done.err)
+		require.NoError(t, replayed.err)
+		assert.Equal(t, 2, o.calls)
+		assert.True(t, replayed.answer.Replayed)
+		assert.Equal(t, done.answer.Outcome, replayed.answer.Outcome)
+		assert.Zero(t, time.Since(began))
+	})
+}
+
 // Whatever becomes of the quick call's outcome: they are told what was so while they waited, and the store is not asked.
 func TestDuplicatesOfAQuickCallThatHaveNoOutcomeAreToldToWait(t *testing.T) {
 	silent := func(context.Context) error { return errOutside }
