@@ -38,6 +38,7 @@ type ground struct {
 // The times of these tests: a dead holder is waited for as long as the lease is.
 const (
 	crashLease = 2 * time.Second
+	forgiving  = "5s"        // KAKUTEI_LOCK_TIMEOUT: how long a busy machine takes is nobody's refusal
 	patience   = time.Minute // the longest that a client insists; nothing is ordered by it
 )
 
@@ -61,6 +62,7 @@ func groundOn(t *testing.T, url string, manners ...func(http.Handler) http.Handl
 	return ground{t: t, book: book, rows: rowsOf(t, url), log: os.Getenv("KAKUTEI_TEST_POSTGRES_LOG"), env: map[string]string{
 		"KAKUTEI_DATABASE_URL": url, "KAKUTEI_GATEWAY": provider.URL,
 		"KAKUTEI_LEASE": crashLease.String(), "KAKUTEI_GATEWAY_TIMEOUT": "1s", "KAKUTEI_RECOVERY_INTERVAL": "100ms",
+		"KAKUTEI_LOCK_TIMEOUT": forgiving,
 	}}
 }
 

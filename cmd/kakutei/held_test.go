@@ -17,7 +17,7 @@ import (
 // Somebody outside holds the order's row before it is paid: a migration by hand, a forgotten session. Nobody queues for
 // it: who asks for the order is told that it is busy, nothing is on record, and the others are served.
 func TestAnOrderThatIsHeldFromOutsideIsBusyAndNothingElseIs(t *testing.T) {
-	g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_LOCK_TIMEOUT", "5s")
+	g := groundOn(t, pgtest.Empty(t))
 	r := serving(t, g.env)
 	hot := r.fresh("hot-", 1)[0]
 	holder := g.outside(`SELECT id FROM orders FOR UPDATE`)

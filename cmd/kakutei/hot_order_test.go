@@ -120,7 +120,7 @@ func TestOneHotOrderLeavesThePoolToTheOthers(t *testing.T) {
 		"fifty duplicates of a key": {50, func(int) string { return "pay-first" }, `"code":"idempotency_in_progress"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, provider := pausing(t, "KAKUTEI_DB_POOL", "4", "KAKUTEI_LOCK_TIMEOUT", "5s")
+			g, provider := pausing(t, "KAKUTEI_DB_POOL", "4")
 			r := serving(t, g.env)
 			first := paymentOf(r.placed("place-hot"), "pay-first")
 			answer := r.begun(first, provider)
@@ -207,7 +207,7 @@ func TestFiftyKeysForOneFreshOrderPayItOnce(t *testing.T) {
 // C78: with two connections fifty payments come through. Nobody holds one and waits for another; whoever waits too long
 // for his turn is told so, and comes again.
 func TestFiftyPaymentsComeThroughAPoolOfTwo(t *testing.T) {
-	g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_DB_POOL", "2")
+	g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_DB_POOL", "2", "KAKUTEI_LOCK_TIMEOUT", "1s")
 	r := serving(t, g.env)
 	payments := r.fresh("of-two-", 50)
 	var refused atomic.Int64

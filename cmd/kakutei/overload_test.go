@@ -145,7 +145,7 @@ func firstLine(log, text string) string {
 // all the same. The crowd that they are in the first second is taken as it is, and late; so the storm is long enough for it
 // to be the smaller part of what is accepted.
 func TestTenTimesTheLoadOnTheDefaultSettingsIsShedAndWhatIsAcceptedIsAnsweredAsBefore(t *testing.T) {
-	g := groundOn(t, pgtest.Empty(t))
+	g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_LOCK_TIMEOUT", "1s")
 	r := serving(t, g.env)
 	_, err := g.rows.ExecContext(t.Context(), slowly)
 	require.NoError(t, err)

@@ -61,8 +61,8 @@ func (g ground) wholeBehind(p pooler, r *running, payments ...*insistence) {
 func TestAStormPassesThroughAPoolerOfTransactions(t *testing.T) {
 	g := groundOn(t, pgtest.Empty(t))
 	p := g.pooled(g.env["KAKUTEI_DATABASE_URL"])
-	r := serving(t, g.with("KAKUTEI_DATABASE_URL", p.url, "KAKUTEI_LOCK_TIMEOUT", "5s").env)
-	other := serving(t, g.with("KAKUTEI_DATABASE_URL", p.url, "KAKUTEI_LOCK_TIMEOUT", "5s").env)
+	r := serving(t, g.with("KAKUTEI_DATABASE_URL", p.url).env)
+	other := serving(t, g.with("KAKUTEI_DATABASE_URL", p.url).env)
 	hot := r.fresh("hot-", 1)[0]
 	var identical []*insistence
 	for range 100 {

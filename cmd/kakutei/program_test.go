@@ -96,6 +96,11 @@ func begin(t *testing.T, env map[string]string, change ...func(*program)) *runni
 func serving(t *testing.T, env map[string]string, change ...func(*program)) *running {
 	t.Helper()
 	r := begin(t, env, change...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("what the service has warned of:", r.stderr.warnings())
+		}
+	})
 	r.base = r.stdout.await(t, `page +(http://\S+)/\n`)[1]
 	return r
 }
@@ -194,6 +199,17 @@ func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
+}
+
+// warnings are the log's lines that somebody should look at, without the rest of a busy test's.
+func (o *output) warnings() string {
+	var all strings.Builder
+	for line := range strings.Lines(o.String()) {
+		if strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`) {
+			all.WriteString("\n" + strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return all.String()
 }
 
 // await returns the pattern's match, once there is one, and its groups.

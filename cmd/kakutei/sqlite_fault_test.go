@@ -201,7 +201,7 @@ func (g ground) writable() bool {
 // Two instances take turns at the file: whoever waits asks often enough to find it free, though the other one is always
 // at work. Each has more patience here than a busy machine may cost: what is seen is that nobody is kept out for long.
 func TestTwoInstancesUnderLoadTakeTurnsAtOneFile(t *testing.T) {
-	g := groundOn(t, sqliteFile(t)).with("KAKUTEI_LOCK_TIMEOUT", "5s", "KAKUTEI_LEASE", "30s")
+	g := groundOn(t, sqliteFile(t)).with("KAKUTEI_LEASE", "30s")
 	one, other := g.start(), g.start()
 	payments := underLoadAt(t, func() { <-time.After(loadFor) }, one.running, other.running)
 	tries := 0

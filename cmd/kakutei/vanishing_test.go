@@ -34,8 +34,7 @@ func TestARecordThatIsTakenAwayAgainAndAgainCostsNothing(t *testing.T) {
 		for _, paidBefore := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, paid before: %t", name, paidBefore), func(t *testing.T) {
 				t.Parallel()
-				g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_SWEEP_INTERVAL", "0", "KAKUTEI_RECOVERY_INTERVAL", "0",
-					"KAKUTEI_LOCK_TIMEOUT", "5s")
+				g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_SWEEP_INTERVAL", "0", "KAKUTEI_RECOVERY_INTERVAL", "0")
 				r := serving(t, g.env)
 				all := []*running{r, serving(t, g.env), serving(t, g.env)}
 				hammered := g.hammered(all, paidBefore, func() { g.exec(vanish) })
@@ -56,8 +55,7 @@ func TestARetentionOfNothingAndARestlessSweeperCostNothing(t *testing.T) {
 	for _, paidBefore := range []bool{true, false} {
 		t.Run(fmt.Sprintf("paid before: %t", paidBefore), func(t *testing.T) {
 			t.Parallel()
-			g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_SWEEP_INTERVAL", "1ms", "KAKUTEI_RETENTION", "1ms",
-				"KAKUTEI_LOCK_TIMEOUT", "5s")
+			g := groundOn(t, pgtest.Empty(t)).with("KAKUTEI_SWEEP_INTERVAL", "1ms", "KAKUTEI_RETENTION", "1ms")
 			all := []*running{serving(t, g.env), serving(t, g.env), serving(t, g.env)}
 			hammered := g.hammered(all, paidBefore, func() {})
 			for _, p := range hammered {

@@ -486,7 +486,7 @@ func TestACompanysCommitWithoutAnAnswerIsSettledByEach(t *testing.T) {
 					d := gormtest.PostgreSQL(t)
 					proxy, url := pgproxy.Between(t, d.URL)
 					s, err := gormstore.Open(context.WithoutCancel(t.Context()), gormstore.Config{
-						URL: url, Pool: 4, LockTimeout: time.Second,
+						URL: url, Pool: 4, LockTimeout: 10 * time.Second,
 					})
 					require.NoError(t, err)
 					defer func() { require.NoError(t, s.Close()) }()
