@@ -91,6 +91,12 @@ func (l Line) Leave() { l.line.leave() }
 // IsTooLong asks for one who would join then.
 func (l Line) IsTooLong(at time.Time) bool { return l.line.isTooLong(at) }
 
+// WaitFully has a reservation wait for others' transactions as long as whoever may wait longest.
+func (s *Store) WaitFully() {
+	e := s.engine.(*postgresEngine)
+	e.brief = e.lockTimeout
+}
+
 // TurnsAway has the store take no crowd from now on, as if it had turned somebody away some time ago.
 func (s *Store) TurnsAway() { s.line.warned.Store(math.MaxInt64) }
 

@@ -30,6 +30,7 @@ type postgresEngine struct {
 	pool        *pgxpool.Pool
 	turns       *turns // of its connections
 	lockTimeout time.Duration
+	brief       time.Duration
 }
 
 func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
@@ -47,7 +48,7 @@ func openPostgres(ctx context.Context, c Config) (*postgresEngine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gormstore: %w", err)
 	}
-	return &postgresEngine{pool: pool, turns: newTurns(int(settings.MaxConns)), lockTimeout: c.LockTimeout}, nil
+	return &postgresEngine{pool: pool, turns: newTurns(int(settings.MaxConns)), lockTimeout: c.LockTimeout, brief: brief}, nil
 }
 
 // keepsPlans tells whether a connection keeps the statements that it has prepared, as pgx does unless the address says no.
@@ -101,7 +102,7 @@ func (e *postgresEngine) open(ctx context.Context, w way) (link, error) {
 	}
 	l := &postgresLink{ctx: ctx, conn: conn, done: e.turns.give, reads: w.reads, onLane: w.onLane, together: w.together > 0, rowWait: e.lockTimeout, lockTimeout: e.lockTimeout}
 	if w.wait == port.Briefly || w.onLane {
-		l.rowWait = min(brief, e.lockTimeout)
+		l.rowWait = min(e.brief, e.lockTimeout)
 	}
 	return l, nil
 }
