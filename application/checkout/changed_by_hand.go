@@ -23,6 +23,8 @@ var (
 	errPaid = &contradiction{"the order is PAID, by a hand and not by this: a hand has to settle it"}
 	errHeld = &contradiction{"the order is being paid by another request, or over other money: " +
 		"a hand has changed it and has to settle it"}
+	errTotalChanged = &contradiction{"the order's total was changed by hand while its payment ran: make it what was " +
+		"charged again and say charged, or refund the charge and say not_charged"}
 	errCancelled = &contradiction{"the order was CANCELLED by hand while its payment ran: refund the charge and say " +
 		"not_charged, or make the order PAYMENT_PENDING again, say charged and cancel it by hand"}
 	errOtherTotal = &contradiction{"the order is PLACED, by a hand, and over other money: a hand has to settle it"}
@@ -39,6 +41,8 @@ func (p *confirmation) changedByHand(o *order.Order) (next idempotent.Next, deci
 	}
 	s := o.State()
 	switch {
+	case s.Pays(string(p.asked.Key), p.asked.Money) && o.TotalChanged() && p.word.Charged:
+		return idempotent.Next{}, true, errTotalChanged
 	case s.Pays(string(p.asked.Key), p.asked.Money):
 		return idempotent.Next{}, false, nil
 	case s.Status == order.PaymentPending:

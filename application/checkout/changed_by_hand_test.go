@@ -81,6 +81,14 @@ func TestAWordAboutAnOrderThatAHandHasChangedIsTakenOrRefusedForGood(t *testing.
 			func(o *order.State) { o.Attempt.Money = money.Of(7, money.JPY) }, true,
 			"other money", "", order.PaymentPending,
 		},
+		"its total changed, charged": {
+			func(o *order.State) { o.Total = money.Of(7, money.JPY) }, true,
+			"total was changed", "", order.PaymentPending,
+		},
+		"its total changed, not charged": {
+			func(o *order.State) { o.Total = money.Of(7, money.JPY) }, false,
+			"", "payment_declined", order.Placed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBothShops(t, func(t *testing.T, s shop) {
@@ -196,6 +204,49 @@ func TestTheRecoveryLeavesAnOrderThatAHandHasCancelledToAPerson(t *testing.T) {
 		assert.Equal(t, 1, s.Provider.Calls(), "nobody is charged for a cancelled order")
 		_, err = s.Resolve(t.Context(), word(false))
 		require.NoError(t, err)
+	})
+}
+
+// Neither the money that was charged nor the total that a hand has made of it is confirmed to anybody until a person has
+// decided: by the total that it was, or by a refund.
+func TestAPaymentWhoseTotalAHandHasChangedWaitsForAPerson(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		changed := func(o *order.State) { o.Total = money.Of(5000, money.JPY) }
+		again := func(o *order.State) { o.Total = money.Of(1000, money.JPY) }
+		t.Run("between its commits", func(t *testing.T) {
+			id := s.placed(t)
+			c := storetest.Payment(id, "between")
+			s.Provider.Next(func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
+				s.byHand(t, id, changed) //nolint:contextcheck // the test's
+				return storetest.Approving(ctx, a, book)
+			})
+			for range 2 {
+				_, err := s.ConfirmPayment(t.Context(), c)
+				assertUnknown(t, err)
+				require.ErrorIs(t, err, order.ErrTotalChanged)
+			}
+			assert.Equal(t, order.PaymentPending, s.state(t, id).Status)
+			assert.Equal(t, idempotency.InProgress, s.record(t, c).Status)
+			s.byHand(t, id, again)
+			answer, err := s.ConfirmPayment(t.Context(), c)
+			require.NoError(t, err)
+			assert.Equal(t, order.Paid, receipt(t, answer).Status)
+			assert.EqualValues(t, 1000, receipt(t, answer).Amount)
+			assert.Equal(t, 1, s.Provider.ChargesUnder(string(id)+":1"))
+		})
+		t.Run("before the provider was asked", func(t *testing.T) {
+			id := s.left(t, storetest.Unreachable)
+			s.byHand(t, id, changed)
+			before := s.Provider.Charges()
+			_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+			assertUnknown(t, err)
+			require.ErrorIs(t, err, payment.ErrNotListed)
+			assert.Equal(t, before, s.Provider.Charges(), "no money is taken that could not pay the order")
+			s.byHand(t, id, again)
+			_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+			require.NoError(t, err)
+			assert.Equal(t, before+1, s.Provider.Charges())
+		})
 	})
 }
 

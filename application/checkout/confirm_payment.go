@@ -83,7 +83,7 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 		ask = p.ask
 	case !attempt.IsOf(p.Provider):
 		ask = p.elsewhere
-	case attempt.ForgottenAt(tx.Now(), p.KeyRetention):
+	case attempt.ForgottenAt(tx.Now(), p.KeyRetention), o.TotalChanged():
 		ask = p.lookup
 	case attempt.WrittenOff > 0:
 		ask = p.chargeUnlessListed
@@ -118,7 +118,8 @@ func (t *Till) elsewhere(_ context.Context, a payment.Attempt) (payment.Answer, 
 	return nil, a.AskedOf(t.Provider)
 }
 
-// lookup is for an attempt that must not be sent again: only the provider's list can settle it.
+// lookup is for an attempt that must not be sent again, since the provider has forgotten it or its charge could not pay
+// the order any more: only the provider's list can settle it.
 func (t *Till) lookup(ctx context.Context, a payment.Attempt) (payment.Answer, error) {
 	list, err := t.Gateway.Lookup(ctx, a.OrderID)
 	if err != nil {

@@ -4,6 +4,7 @@ package order
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,6 +28,9 @@ var (
 	// ErrOtherAttempt says that a provider's answer is for an attempt that does not run any more: an accident, never an
 	// outcome, and no client's business.
 	ErrOtherAttempt = errors.New("order: this attempt does not run any more")
+	// ErrTotalChanged says that the order's total is not what its attempt asks for: a hand has changed it meanwhile. No
+	// client's business either: a person makes the total good, or has the charge refunded.
+	ErrTotalChanged = errors.New("order: its total was changed while it was being paid")
 	// ErrChargeTaken says that another order is PAID by this charge: one charge pays one order.
 	ErrChargeTaken = errors.New("order: another order is paid by this charge")
 )
@@ -136,7 +140,8 @@ func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.A
 	return o.s.Attempt, true, nil
 }
 
-// ConfirmPayment records the charge of the running attempt. Errors: ErrOtherAttempt, payment.ErrAmountConflict.
+// ConfirmPayment records the charge of the running attempt. Errors: ErrOtherAttempt, payment.ErrAmountConflict,
+// ErrTotalChanged.
 func (o *Order) ConfirmPayment(attempt int, charge payment.Charge, now time.Time) error {
 	if !o.runs(attempt) {
 		return ErrOtherAttempt
@@ -144,12 +149,21 @@ func (o *Order) ConfirmPayment(attempt int, charge payment.Charge, now time.Time
 	if err := o.s.Attempt.Check(charge); err != nil {
 		return err
 	}
+	if o.TotalChanged() {
+		return fmt.Errorf("%w: it is over %s, and charge %s took %s", ErrTotalChanged, o.s.Total, charge.ID, charge.Money)
+	}
 	if err := o.move(confirmPayment); err != nil {
 		return err
 	}
 	o.s.PayingKey = ""
 	o.s.PaymentID, o.s.ChargeID, o.s.PaidAt = uuid.Must(uuid.NewV7()).String(), charge.ID, now
 	return nil
+}
+
+// TotalChanged tells whether a hand has changed the order's total in the store while its payment runs: no charge of the
+// attempt pays it then.
+func (o *Order) TotalChanged() bool {
+	return o.s.Status == PaymentPending && o.s.Attempt.Money != o.s.Total
 }
 
 // DeclinePayment ends the running attempt without money and leaves the order open for the next. Error: ErrOtherAttempt.

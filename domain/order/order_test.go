@@ -81,6 +81,26 @@ func TestAPaymentIsConfirmed(t *testing.T) {
 	assert.NotEqual(t, string(s.ID), s.PaymentID)
 }
 
+// No verb changes a total, so it was a hand in the store. What was charged is not what the order is over then.
+func TestAChargeDoesNotPayAnOrderWhoseTotalAHandHasChanged(t *testing.T) {
+	for name, s := range map[string]state{"while it is paid": pending, "and it is not paid": placed} {
+		o := orderThatIs(t, s)
+		assert.False(t, o.TotalChanged(), name)
+		changed := o.State()
+		changed.Total = otherMoney
+		assert.Equal(t, s == pending, order.Rehydrate(changed).TotalChanged(), name)
+	}
+	changed := orderThatIs(t, pending).State()
+	changed.Total = otherMoney
+	o := order.Rehydrate(changed)
+	err := o.ConfirmPayment(1, chargeOf(total), later)
+	require.ErrorIs(t, err, order.ErrTotalChanged)
+	require.ErrorContains(t, err, "it is over 2000 JPY, and charge ch_1 took 1000 JPY")
+	require.ErrorIs(t, o.ConfirmPayment(1, chargeOf(otherMoney), later), payment.ErrAmountConflict)
+	assert.Equal(t, changed, o.State())
+	require.NoError(t, o.DeclinePayment(1, theirNo), "what took no money ends it")
+}
+
 func TestADeclineLeavesTheOrderOpenForTheNextAttempt(t *testing.T) {
 	o := orderThatIs(t, pending)
 	want := o.State()

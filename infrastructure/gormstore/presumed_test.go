@@ -444,8 +444,9 @@ func TestTheLatestTimeIsCarriedOnForASecond(t *testing.T) {
 	assert.Less(t, now.Sub(store), time.Duration(0))
 }
 
-// What is booked is the total that stands, and no key is thrown away that is not this payment's.
-func TestACompletionBooksTheTotalThatStands(t *testing.T) {
+// A completion presumes the order as its reservation has left it. One whose total is another since books neither: the
+// store says that it is not as it was presumed, and the aggregate refuses what it is.
+func TestACompletionBooksNoTotalThatWasNotCharged(t *testing.T) {
 	d := gormtest.PostgreSQL(t)
 	p := storetest.NewProvider()
 	s := storetest.OpenShop(d.Open(t, 4), p)
@@ -455,10 +456,16 @@ func TestACompletionBooksTheTotalThatStands(t *testing.T) {
 		return storetest.Approving(ctx, a, book)
 	})
 	_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+	require.ErrorIs(t, err, idempotency.ErrOutcomeUnknown)
+	require.ErrorIs(t, err, order.ErrTotalChanged)
+	assert.Zero(t, entriesIn(t, d))
+
+	d.Exec(t, `UPDATE orders SET amount = 1000 WHERE id = $1`, string(id))
+	_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
 	require.NoError(t, err)
 	var total int64
 	require.NoError(t, d.SQL(t).QueryRowContext(t.Context(), `SELECT total FROM journal_entries`).Scan(&total))
-	assert.EqualValues(t, 5000, total)
+	assert.EqualValues(t, 1000, total)
 }
 
 // The completion may be the first to use a connection that has died since. Nothing was sent, so it is sent again.
