@@ -24,7 +24,8 @@ var (
 	errHeld = &contradiction{"the order is being paid by another request, or over other money: " +
 		"a hand has changed it and has to settle it"}
 	errTotalChanged = &contradiction{"the order's total was changed by hand while its payment ran: make it what was " +
-		"charged again and say charged, or refund the charge and say not_charged"}
+		"asked for again and say charged, or refund the charge and, when the list does " +
+		"not show it any more, say not_charged"}
 	errCancelled = &contradiction{"the order was CANCELLED by hand while its payment ran: refund the charge and say " +
 		"not_charged, or make the order PAYMENT_PENDING again, say charged and cancel it by hand"}
 	errOtherTotal = &contradiction{"the order is PLACED, by a hand, and over other money: a hand has to settle it"}

@@ -207,6 +207,51 @@ func TestTheRecoveryLeavesAnOrderThatAHandHasCancelledToAPerson(t *testing.T) {
 	})
 }
 
+// The order looks like one that nobody has begun to pay, and the charge stands at the provider.
+func TestAnOrderThatAHandHasMadePlacedIsChargedByNoNextRun(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		id := s.left(t, storetest.Losing(storetest.Approving))
+		s.byHand(t, id, placedByHand)
+		_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+		assertUnknown(t, err)
+		s.clock.Pass(storetest.Times.Lease)
+		recovery := idempotent.NewRecovery(s.Store, time.Second, map[idempotency.Operation]idempotent.Resume{
+			storetest.ScopeOf(storetest.Payment(id, "k")).Operation: s.Resume,
+		})
+		tried, err := recovery.Round(t.Context(), 10)
+		require.NoError(t, err)
+		assert.Empty(t, tried, "it is a person's case")
+		assert.Equal(t, order.Placed, s.state(t, id).Status)
+		assert.Equal(t, 1, s.Provider.Calls())
+		s.clock.Pass(2 * storetest.Times.Lease)
+		yes := word(true)
+		yes.ChargeID = string(id)
+		_, err = s.Resolve(t.Context(), yes)
+		require.NoError(t, err)
+		assert.Equal(t, order.Paid, s.state(t, id).Status)
+		assert.Equal(t, 1, s.Provider.Charges())
+	})
+}
+
+// The word begins an attempt of its own, which nobody charges anew when the word turns out to be untrue.
+func TestAnUntrueWordAboutAnOrderThatAHandHasMadePlacedCostsNoSecondCharge(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		other, _ := s.paid(t, "other")
+		id := s.left(t, storetest.Losing(storetest.Approving))
+		s.byHand(t, id, placedByHand)
+		said := word(true)
+		said.ChargeID = s.state(t, other).ChargeID
+		_, err := s.Resolve(t.Context(), said)
+		require.Error(t, err)
+		assert.Equal(t, 2, s.state(t, id).Attempt.Number)
+		_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
+		require.NoError(t, err)
+		assert.Equal(t, order.Paid, s.state(t, id).Status)
+		assert.Equal(t, 1, s.Provider.ChargesUnder(string(id)+":1"))
+		assert.Zero(t, s.Provider.CallsUnder(string(id)+":2"))
+	})
+}
+
 // Neither the money that was charged nor the total that a hand has made of it is confirmed to anybody until a person has
 // decided: by the total that it was, or by a refund.
 func TestAPaymentWhoseTotalAHandHasChangedWaitsForAPerson(t *testing.T) {
@@ -241,6 +286,7 @@ func TestAPaymentWhoseTotalAHandHasChangedWaitsForAPerson(t *testing.T) {
 			_, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
 			assertUnknown(t, err)
 			require.ErrorIs(t, err, payment.ErrNotListed)
+			require.ErrorIs(t, err, order.ErrTotalChanged, "it says what a person has to do")
 			assert.Equal(t, before, s.Provider.Charges(), "no money is taken that could not pay the order")
 			s.byHand(t, id, again)
 			_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))

@@ -32,9 +32,9 @@ func (t *Till) ConfirmPayment(ctx context.Context, c ConfirmPayment) (idempotent
 
 func (t *Till) confirm(ctx context.Context, p confirmation, unattended bool) (idempotent.Answer, error) {
 	in := idempotent.Intent{
-		Scope: p.asked.scope(), Request: p.asked.request(), Ahead: p.announce, Unattended: unattended,
+		Scope: p.asked.scope(), Request: p.asked.request(), Again: p.again, Ahead: p.announce, Unattended: unattended,
 	}
-	answer, err := t.Executor.Execute(ctx, in, p.prepare)
+	answer, err := t.Executor.Execute(ctx, in, p.begin)
 	if err == nil && !answer.Replayed {
 		t.tell(ctx, p.booking)
 	}
@@ -55,7 +55,16 @@ func (p *confirmation) announce(tx port.Tx) {
 	}
 }
 
-func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
+func (p *confirmation) begin(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
+	return p.prepare(ctx, tx, false)
+}
+
+// again is for who comes after a run that may have charged the order.
+func (p *confirmation) again(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
+	return p.prepare(ctx, tx, true)
+}
+
+func (p *confirmation) prepare(ctx context.Context, tx port.Tx, resumed bool) (idempotent.Next, error) {
 	id, err := order.ParseID(p.asked.OrderID)
 	if err != nil {
 		return idempotent.Next{}, err
@@ -69,7 +78,13 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 	if err != nil {
 		return idempotent.Next{}, err
 	}
-	r := order.PaymentRequest{Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method, Provider: p.Provider}
+	r := order.PaymentRequest{
+		Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method, Provider: p.Provider, Resumed: resumed,
+	}
+	if p.word != nil { // it takes the order as a hand has made it
+		r.Resumed = false
+		o.WriteOff()
+	}
 	attempt, due, err := o.BeginPayment(r, tx.Now())
 	if err != nil {
 		return idempotent.Next{}, err
@@ -83,7 +98,9 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx) (idempotent.Next
 		ask = p.ask
 	case !attempt.IsOf(p.Provider):
 		ask = p.elsewhere
-	case attempt.ForgottenAt(tx.Now(), p.KeyRetention), o.TotalChanged():
+	case o.TotalChanged():
+		ask = p.unpayable
+	case attempt.ForgottenAt(tx.Now(), p.KeyRetention):
 		ask = p.lookup
 	case attempt.WrittenOff > 0:
 		ask = p.chargeUnlessListed
@@ -118,8 +135,17 @@ func (t *Till) elsewhere(_ context.Context, a payment.Attempt) (payment.Answer, 
 	return nil, a.AskedOf(t.Provider)
 }
 
-// lookup is for an attempt that must not be sent again, since the provider has forgotten it or its charge could not pay
-// the order any more: only the provider's list can settle it.
+// unpayable is for an attempt whose charge could not pay the order any more: a decline on the provider's list still ends
+// it.
+func (t *Till) unpayable(ctx context.Context, a payment.Attempt) (payment.Answer, error) {
+	answer, err := t.lookup(ctx, a)
+	if err != nil {
+		err = fmt.Errorf("%w, so it is not charged any more: %w", order.ErrTotalChanged, err)
+	}
+	return answer, err
+}
+
+// lookup is for an attempt that must not be sent again: only the provider's list can settle it.
 func (t *Till) lookup(ctx context.Context, a payment.Attempt) (payment.Answer, error) {
 	list, err := t.Gateway.Lookup(ctx, a.OrderID)
 	if err != nil {

@@ -63,7 +63,7 @@ func (e *Executor) Execute(ctx context.Context, in Intent, prepare Prepare) (ans
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Deadline())
 	defer cancel()
 	r := &run{
-		Executor: e, unattended: in.Unattended, wait: port.Briefly, ahead: in.Ahead, prepare: prepare,
+		Executor: e, unattended: in.Unattended, wait: port.Briefly, ahead: in.Ahead, prepare: prepare, again: in.Again,
 		reservation: idempotency.Reservation{Scope: in.Scope, Request: in.Request, Token: idempotency.NewToken()},
 		pass:        pass{request: in.Request},
 	}

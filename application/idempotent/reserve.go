@@ -148,12 +148,17 @@ func (r *run) tellReserved(ctx context.Context, now reserved, err error) {
 // next lets the use case prepare. Its refusal is the outcome as long as nothing can have happened outside; after that it
 // would be a lie, and so would be the advice to mend the request.
 func (r *run) next(ctx context.Context, tx port.Tx) (Next, error) {
-	next, err := r.prepare(ctx, tx)
+	untold := !r.called && r.held.Executions == 1
+	prepare := r.prepare
+	if !untold && r.again != nil {
+		prepare = r.again
+	}
+	next, err := prepare(ctx, tx)
 	if err == nil {
 		return next, nil
 	}
 	refusal, isRefusal := fault.Refusal(err)
-	if !r.called && r.held.Executions == 1 {
+	if untold {
 		if isRefusal {
 			return Result(refusal), nil
 		}

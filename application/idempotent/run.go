@@ -16,6 +16,7 @@ type run struct {
 	unattended  bool
 	ahead       func(tx port.Tx)
 	prepare     Prepare
+	again       Prepare // what prepares when the outside may have been told already
 	reservation idempotency.Reservation
 	wait        port.Wait
 	doubt       bool               // an earlier round's commit or lease is in doubt

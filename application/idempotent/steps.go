@@ -12,6 +12,9 @@ import (
 type Intent struct {
 	Scope   idempotency.Scope
 	Request idempotency.Request
+	// Again prepares in Prepare's place when an earlier run of the request may have made its call already; nil: Prepare
+	// does. A refusal is no outcome then: what was marked before that call is not there any more.
+	Again Prepare
 	// Ahead announces what Prepare will read first, so that it can come with the reservation; nil if nothing is to be said.
 	Ahead func(tx port.Tx)
 	// Unattended says that no client is waiting: the recovery or an operator has the request executed.

@@ -25,6 +25,37 @@ func (d desk) meanwhile(t *testing.T, late *operation, another func(there desk))
 	return d.Execute(t.Context(), intent, late.steps)
 }
 
+// Whoever comes when the outside may have been told already is prepared for that; nobody else is.
+func TestWhoComesAfterARunThatMayHaveCalledPreparesForThat(t *testing.T) {
+	onBothStores(t, func(t *testing.T, d desk) {
+		var began, again int
+		in := intent
+		in.Again = func(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
+			again++
+			return knowing("again")(ctx, tx)
+		}
+		begin := func(o operation) idempotent.Prepare {
+			return func(ctx context.Context, tx port.Tx) (idempotent.Next, error) {
+				began++
+				return o.steps(ctx, tx)
+			}
+		}
+		silent := operation{call: func(context.Context) error { return errOutside }}
+		_, err := d.Execute(t.Context(), in, begin(silent))
+		assertUnknown(t, err)
+		assert.Equal(t, []int{1, 0}, []int{began, again})
+		answer, err := d.Execute(t.Context(), in, begin(silent))
+		require.NoError(t, err)
+		assert.Equal(t, `"again"`, string(answer.Document))
+		assert.Equal(t, []int{1, 1}, []int{began, again})
+
+		d.clock.Pass(2 * storetest.Times.Retention) // the next record starts from scratch
+		_, err = d.Execute(t.Context(), in, begin(operation{}))
+		require.NoError(t, err)
+		assert.Equal(t, []int{2, 1}, []int{began, again})
+	})
+}
+
 // C03: takeover is harmless because the first holder can commit nothing any more.
 func TestAHolderThatWasTakenOverAnswersFromTheWinnersRecord(t *testing.T) {
 	onBothStores(t, func(t *testing.T, d desk) {

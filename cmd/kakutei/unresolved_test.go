@@ -196,6 +196,24 @@ func TestAPaymentWhoseOrderAHandHasCancelledIsEndedByAPersonAsTheOrderStands(t *
 	})
 }
 
+func TestAPaymentWhoseOrderAHandHasMadePlacedIsNotChargedAgain(t *testing.T) {
+	onEachFileOrServer(t, func(t *testing.T, url string, by func(string)) {
+		env, r, order := leaving(t, url, "pm_lost_answer")
+		by(`UPDATE orders SET status = 'PLACED', paying_key = NULL WHERE id = '` + strings.TrimPrefix(order, "/api/orders/") + `'`)
+		for range 2 {
+			again := r.post(order+"/confirm-payment", "pay-1", paidBy("pm_lost_answer"))
+			assert.Equal(t, http.StatusServiceUnavailable, again.status)
+			assert.Contains(t, again.body, `"code":"outcome_unknown"`)
+		}
+		assert.Contains(t, r.get(order).body, `"status":"PLACED"`)
+		refused(t, alone(t, env, naming("resolve", "--outcome", "not_charged", "--note", "n")...), "charge_found")
+		got := alone(t, env, naming("resolve", "--outcome", "charged", "--charge-id", "ch_seen", "--note", "n")...)
+		require.Equal(t, 0, got.code, got.stderr)
+		assert.Contains(t, r.get(order).body, `"status":"PAID"`)
+		r.stop()
+	})
+}
+
 func TestACommandsWordAboutAnotherOrdersChargeIsRefusedByName(t *testing.T) {
 	onEachFileOrServer(t, func(t *testing.T, url string, _ func(string)) {
 		env, r, first := leaving(t, url, "pm_down")

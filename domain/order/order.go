@@ -107,10 +107,14 @@ type PaymentRequest struct {
 	Method string
 	// Provider is whom a new attempt is asked of.
 	Provider string
+	// Resumed says that an earlier run of this request has begun the payment and may have charged it. An order that is
+	// PLACED all the same was made so by a hand.
+	Resumed bool
 }
 
 // BeginPayment marks the order as being paid by the request and returns the attempt to charge. The request that runs
-// the attempt finds it again, however often it is taken over. Nothing is due when the same money is paid already.
+// the attempt finds it again, however often it is taken over. Nothing is due when the same money is paid already. A payment
+// that is resumed begins no second attempt: the first may have been charged.
 //
 // Errors: ErrPaymentInProgress, ErrInvalidState, ErrAmountMismatch.
 func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.Attempt, due bool, err error) {
@@ -120,7 +124,7 @@ func (o *Order) BeginPayment(r PaymentRequest, now time.Time) (attempt payment.A
 		}
 		return o.s.Attempt, true, nil
 	}
-	if o.s.Status == Cancelled {
+	if o.s.Status == Cancelled || o.s.Status == Placed && r.Resumed {
 		return payment.Attempt{}, false, o.refuse(beginPayment)
 	}
 	if r.Money != o.s.Total {

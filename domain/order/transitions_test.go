@@ -82,6 +82,7 @@ var verbs = []verb{
 	{"begin, other key", begin(byOtherKey)},
 	{"begin, same key, other money", begin(order.PaymentRequest{Key: "key", Money: otherMoney, Method: "pm_ok"})},
 	{"begin, other key, other money", begin(order.PaymentRequest{Key: "other", Money: otherMoney, Method: "pm_ok"})},
+	{"begin, same key, resumed", begin(resumed)},
 	{"confirm this attempt", func(o *order.Order) (bool, error) {
 		return true, o.ConfirmPayment(o.State().Attempt.Number, chargeOf(total), later)
 	}},
@@ -99,6 +100,9 @@ var verbs = []verb{
 	}},
 	{"cancel", func(o *order.Order) (bool, error) { return o.Cancel("second reason", later) }},
 }
+
+// resumed is the request whose earlier run may have charged the order.
+var resumed = order.PaymentRequest{Key: byKey.Key, Money: byKey.Money, Method: byKey.Method, Resumed: true}
 
 func begin(r order.PaymentRequest) func(*order.Order) (bool, error) {
 	return func(o *order.Order) (bool, error) {
@@ -129,6 +133,7 @@ var table = map[state]map[string]outcome{
 		"begin, other key":                  moves(order.PaymentPending),
 		"begin, same key, other money":      refused(order.ErrAmountMismatch),
 		"begin, other key, other money":     refused(order.ErrAmountMismatch),
+		"begin, same key, resumed":          refused(order.ErrInvalidState), // a hand has made it so
 		"confirm this attempt":              refused(order.ErrOtherAttempt),
 		"confirm other attempt":             refused(order.ErrOtherAttempt),
 		"confirm this attempt, other money": refused(order.ErrOtherAttempt),
@@ -141,6 +146,7 @@ var table = map[state]map[string]outcome{
 		"begin, other key":                  refused(order.ErrPaymentInProgress),
 		"begin, same key, other money":      refused(order.ErrPaymentInProgress),
 		"begin, other key, other money":     refused(order.ErrPaymentInProgress),
+		"begin, same key, resumed":          goesOn,
 		"confirm this attempt":              moves(order.Paid),
 		"confirm other attempt":             refused(order.ErrOtherAttempt),
 		"confirm this attempt, other money": refused(payment.ErrAmountConflict),
@@ -153,6 +159,7 @@ var table = map[state]map[string]outcome{
 		"begin, other key":                  moves(order.PaymentPending),
 		"begin, same key, other money":      refused(order.ErrAmountMismatch),
 		"begin, other key, other money":     refused(order.ErrAmountMismatch),
+		"begin, same key, resumed":          refused(order.ErrInvalidState),
 		"confirm this attempt":              refused(order.ErrOtherAttempt),
 		"confirm other attempt":             refused(order.ErrOtherAttempt),
 		"confirm this attempt, other money": refused(order.ErrOtherAttempt),
@@ -165,6 +172,7 @@ var table = map[state]map[string]outcome{
 		"begin, other key":                  nothingTo,
 		"begin, same key, other money":      refused(order.ErrAmountMismatch),
 		"begin, other key, other money":     refused(order.ErrAmountMismatch),
+		"begin, same key, resumed":          nothingTo,
 		"confirm this attempt":              refused(order.ErrOtherAttempt),
 		"confirm other attempt":             refused(order.ErrOtherAttempt),
 		"confirm this attempt, other money": refused(order.ErrOtherAttempt),
@@ -177,6 +185,7 @@ var table = map[state]map[string]outcome{
 		"begin, other key":                  refused(order.ErrInvalidState),
 		"begin, same key, other money":      refused(order.ErrInvalidState),
 		"begin, other key, other money":     refused(order.ErrInvalidState),
+		"begin, same key, resumed":          refused(order.ErrInvalidState),
 		"confirm this attempt":              refused(order.ErrOtherAttempt),
 		"confirm other attempt":             refused(order.ErrOtherAttempt),
 		"confirm this attempt, other money": refused(order.ErrOtherAttempt),
