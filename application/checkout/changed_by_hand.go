@@ -67,7 +67,8 @@ func (p *confirmation) changedByHand(o *order.Order) (next idempotent.Next, deci
 // as a hand has made it. One that can still be paid remembers that the attempt was written off.
 func (p *confirmation) giveUp(left order.State) idempotent.Call {
 	attempt := left.Attempt
-	attempt.OrderID = string(left.ID) // also if a hand has taken the attempt away
+	attempt.WrittenOff = attempt.Number // a charge of an earlier one is a charge, too
+	attempt.OrderID = string(left.ID)   // also if a hand has taken the attempt away
 	return func(ctx context.Context) (idempotent.Finish, error) {
 		answer, err := p.ask(ctx, attempt)
 		if err != nil {

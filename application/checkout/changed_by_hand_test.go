@@ -233,7 +233,7 @@ func TestAnOrderThatAHandHasMadePlacedIsChargedByNoNextRun(t *testing.T) {
 	})
 }
 
-// The word begins an attempt of its own, which nobody charges anew when the word turns out to be untrue.
+// A word that is refused leaves the order as the hand has: no attempt of its own, which another one would charge.
 func TestAnUntrueWordAboutAnOrderThatAHandHasMadePlacedCostsNoSecondCharge(t *testing.T) {
 	inBothShops(t, func(t *testing.T, s shop) {
 		other, _ := s.paid(t, "other")
@@ -241,14 +241,53 @@ func TestAnUntrueWordAboutAnOrderThatAHandHasMadePlacedCostsNoSecondCharge(t *te
 		s.byHand(t, id, placedByHand)
 		said := word(true)
 		said.ChargeID = s.state(t, other).ChargeID
+		left := s.state(t, id)
 		_, err := s.Resolve(t.Context(), said)
 		require.Error(t, err)
-		assert.Equal(t, 2, s.state(t, id).Attempt.Number)
+		assert.Equal(t, left, s.state(t, id))
 		_, err = s.ConfirmPayment(t.Context(), storetest.Payment(id, "k"))
-		require.NoError(t, err)
-		assert.Equal(t, order.Paid, s.state(t, id).Status)
-		assert.Equal(t, 1, s.Provider.ChargesUnder(string(id)+":1"))
+		assertUnknown(t, err)
+		assert.Equal(t, left, s.state(t, id))
+		assert.Equal(t, 1, s.Provider.CallsUnder(string(id)+":1"))
 		assert.Zero(t, s.Provider.CallsUnder(string(id)+":2"))
+	})
+}
+
+// A new key's decline says nothing of the attempt before it.
+func TestNotChargedLooksForTheChargesOfAllAttemptsOfAnOrderThatAHandHasMadePlaced(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		id := s.left(t, storetest.Losing(storetest.Approving))
+		s.byHand(t, id, placedByHand)
+		s.Provider.Next(storetest.Declining("card_declined"))
+		answer, err := s.ConfirmPayment(t.Context(), storetest.Payment(id, "k2"))
+		require.NoError(t, err)
+		require.NotEmpty(t, answer.Refusal)
+		_, err = s.Resolve(t.Context(), word(false))
+		require.ErrorIs(t, err, payment.ErrChargeFound)
+	})
+}
+
+// A holder sleeps until its record has its outcome from another one, and that is expired: nobody's case, and no run's.
+func TestAHolderThatSleepsBeyondTheRetentionLeavesNoRecordBehind(t *testing.T) {
+	inBothShops(t, func(t *testing.T, s shop) {
+		id := s.placed(t)
+		c := storetest.Payment(id, "k")
+		s.Provider.Next(func(ctx context.Context, a payment.Attempt, book storetest.Book) (payment.Answer, error) {
+			s.clock.Pass(2 * storetest.Times.Lease)
+			s.Provider.Next(storetest.Declining("card_declined"))
+			answer, err := s.Beside().ConfirmPayment(ctx, c)
+			require.NoError(t, err)
+			require.NotEmpty(t, answer.Refusal)
+			s.clock.Pass(2 * storetest.Times.Retention)
+			return storetest.Declining("card_declined")(ctx, a, book)
+		})
+		_, err := s.ConfirmPayment(t.Context(), c)
+		assertUnknown(t, err)
+		assert.Equal(t, idempotency.Failed, s.record(t, c).Status)
+		answer, err := s.ConfirmPayment(t.Context(), c)
+		require.NoError(t, err)
+		assert.Equal(t, order.Paid, receipt(t, answer).Status)
+		assert.Equal(t, 1, s.Provider.Charges())
 	})
 }
 

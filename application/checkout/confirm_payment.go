@@ -83,7 +83,6 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx, resumed bool) (i
 	}
 	if p.word != nil { // it takes the order as a hand has made it
 		r.Resumed = false
-		o.WriteOff()
 	}
 	attempt, due, err := o.BeginPayment(r, tx.Now())
 	if err != nil {
@@ -91,6 +90,10 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx, resumed bool) (i
 	}
 	if !due {
 		return idempotent.Result(receiptOf(o)).Noting(port.Duplicate), p.audit(ctx, tx)
+	}
+	if p.word != nil && p.word.Charged { // nobody is asked
+		view, err := p.take(ctx, tx, o, attempt.Number, payment.Charge{ID: p.word.ChargeID, Money: attempt.Money})
+		return idempotent.Result(view), err
 	}
 	ask := p.Gateway.Charge
 	switch {
@@ -167,23 +170,13 @@ func (t *Till) chargeUnlessListed(ctx context.Context, a payment.Attempt) (payme
 // record writes the provider's answer into the order, and a charge into the books, in one commit with the outcome.
 func (p *confirmation) record(attempt int, answer payment.Answer) idempotent.Finish {
 	return func(ctx context.Context, tx port.Tx) (any, error) {
-		p.booking = booking{}
 		o, err := tx.Orders().Lock(ctx, order.ID(p.asked.OrderID), p.asked.Customer)
 		if err != nil {
 			return nil, err
 		}
 		switch answer := answer.(type) {
 		case payment.Charge:
-			if err := o.ConfirmPayment(attempt, answer, tx.Now()); err != nil {
-				return nil, err
-			}
-			if err := p.Books.post(ctx, tx, o, &p.booking); err != nil {
-				return nil, err
-			}
-			if err := tx.Orders().Save(ctx, o); err != nil {
-				return nil, err
-			}
-			return receiptOf(o), p.audit(ctx, tx)
+			return p.take(ctx, tx, o, attempt, answer)
 		case payment.Decline:
 			if err := o.DeclinePayment(attempt, answer); err != nil {
 				return nil, err
@@ -196,6 +189,23 @@ func (p *confirmation) record(attempt int, answer payment.Answer) idempotent.Fin
 			return nil, fmt.Errorf("checkout: %T is no answer of a provider", answer)
 		}
 	}
+}
+
+// take makes the order PAID by the charge, and books it.
+func (p *confirmation) take(
+	ctx context.Context, tx port.Tx, o *order.Order, attempt int, charge payment.Charge,
+) (any, error) {
+	p.booking = booking{}
+	if err := o.ConfirmPayment(attempt, charge, tx.Now()); err != nil {
+		return nil, err
+	}
+	if err := p.Books.post(ctx, tx, o, &p.booking); err != nil {
+		return nil, err
+	}
+	if err := tx.Orders().Save(ctx, o); err != nil {
+		return nil, err
+	}
+	return receiptOf(o), p.audit(ctx, tx)
 }
 
 func (c ConfirmPayment) scope() idempotency.Scope {

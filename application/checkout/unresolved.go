@@ -96,11 +96,8 @@ func (t *Till) unresolved(ctx context.Context, s idempotency.Scope) (left idempo
 	return left, err
 }
 
-// ask answers what the operator says, unless the provider's list says otherwise.
+// ask answers what the operator says, that nothing was charged, unless the provider's list says otherwise.
 func (p *confirmation) ask(ctx context.Context, a payment.Attempt) (payment.Answer, error) {
-	if p.word.Charged {
-		return payment.Charge{ID: p.word.ChargeID, Money: a.Money}, nil
-	}
 	if err := a.AskedOf(p.Provider); err != nil {
 		return nil, fmt.Errorf("%w: %w", errListUnread, err)
 	}

@@ -185,7 +185,9 @@ func (r *run) count(ctx context.Context) {
 	ctx = r.doing(ctx, port.Abandoning)
 	_ = r.work.Do(ctx, r.wait, func(tx port.Tx) error {
 		stands, err := tx.Records().Lock(ctx, r.reservation.Scope)
-		if err != nil || stands.Judge(r.reservation, tx.Now()) != idempotency.Vacant {
+		// One that has its outcome, and is expired, is nobody's case: who comes next starts from scratch.
+		if err != nil || stands.Status != idempotency.InProgress ||
+			stands.Judge(r.reservation, tx.Now()) != idempotency.Vacant {
 			return err
 		}
 		counted := stands.TakenBy(r.reservation, tx.Now(), r.config.Lease).Dispute(tx.Now())
