@@ -79,10 +79,8 @@ func (p *confirmation) prepare(ctx context.Context, tx port.Tx, resumed bool) (i
 		return idempotent.Next{}, err
 	}
 	r := order.PaymentRequest{
-		Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method, Provider: p.Provider, Resumed: resumed,
-	}
-	if p.word != nil { // it takes the order as a hand has made it
-		r.Resumed = false
+		Key: string(p.asked.Key), Money: p.asked.Money, Method: p.asked.Method, Provider: p.Provider,
+		Resumed: resumed && p.word == nil, // a word takes the order as a hand has made it
 	}
 	attempt, due, err := o.BeginPayment(r, tx.Now())
 	if err != nil {

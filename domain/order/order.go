@@ -108,7 +108,7 @@ type PaymentRequest struct {
 	// Provider is whom a new attempt is asked of.
 	Provider string
 	// Resumed says that an earlier run of this request has begun the payment and may have charged it. An order that is
-	// PLACED all the same was made so by a hand.
+	// PLACED all the same was made so by a hand, or by a failover that lost what that run had marked.
 	Resumed bool
 }
 
