@@ -192,7 +192,7 @@ func (c *comparison) charge(ctx context.Context, a account, t taken) error {
 		}
 		return nil // told with another charge of the order
 	case a.order.Status == order.PaymentPending:
-		return c.unresolved(a, t, "the order is PAYMENT_PENDING: its request or the recovery settles it")
+		return c.unresolved(a, t, "the order is PAYMENT_PENDING: its request, the recovery or an operator settles it")
 	}
 	s := a.order
 	if len(c.compared) < maxRemembered && c.mark.Before(s.Mark()) && !s.PaidAt.After(c.began) {
